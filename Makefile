@@ -1,0 +1,41 @@
+# Commands of every day; `make` alone lists them. `uv run --no-sync` leaves uv.lock as it is.
+RUN := uv run --no-sync
+.DEFAULT_GOAL := help
+.PHONY: help sync lock hooks format check test test-all wheels docs-check
+
+help:  ## List the targets.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+sync:  ## Install the three packages (editable) and the development tools into .venv.
+	uv sync
+	@$(RUN) python scripts/clean_lock.py
+
+lock:  ## Resolve again after a change of dependencies; pinned versions stay.
+	@$(RUN) python scripts/clean_lock.py
+	uv lock
+	@$(RUN) python scripts/clean_lock.py
+
+hooks:  ## Install the git hooks of .pre-commit-config.yaml.
+	$(RUN) pre-commit install --hook-type pre-commit --hook-type pre-push
+
+format:  ## Format, and mend what ruff can mend.
+	$(RUN) ruff check --fix .
+	$(RUN) ruff format .
+
+check:  ## Lint, formatting, types, import layers; changes nothing.
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) pyright
+	$(RUN) lint-imports --no-logo
+
+test:  ## The test suite without the slow tests.
+	$(RUN) pytest
+
+test-all:  ## Every test; the slow ones train models and install from the package registry.
+	$(RUN) pytest -m ""
+
+wheels:  ## Build the three wheels into dist/.
+	uv build --wheel --all-packages --out-dir dist
+
+docs-check:  ## Links, listed paths and code blocks of the documents.
+	$(RUN) pytest tests/test_docs.py

@@ -1,0 +1,53 @@
+"""Language agents as policies, and the engines that run many agent-environment pairs at once."""
+
+from rllm_agents.agent import BaseAgent
+from rllm_agents.agents.chat import ChatAgent
+from rllm_agents.agents.tool import ToolAgent
+from rllm_agents.errors import AgentsError, EngineError, RendererError, UserError
+from rllm_agents.execution_engine import AgentExecutionEngine
+from rllm_agents.limits import RolloutLimits
+from rllm_agents.metrics import PassAtK, compute_pass_at_k
+from rllm_agents.renderer import Renderer
+from rllm_agents.rollout import RolloutRequest, run_episode
+from rllm_agents.rollout_engines import RolloutEngine, ScriptedEngine
+from rllm_agents.types import (
+    Action,
+    Completion,
+    Episode,
+    GenerationRequest,
+    SamplingParams,
+    Step,
+    TerminationReason,
+    TokenRecord,
+    Trajectory,
+    TurnSpan,
+)
+
+__all__ = [
+    "Action",
+    "AgentExecutionEngine",
+    "AgentsError",
+    "BaseAgent",
+    "ChatAgent",
+    "Completion",
+    "EngineError",
+    "Episode",
+    "GenerationRequest",
+    "PassAtK",
+    "Renderer",
+    "RendererError",
+    "RolloutEngine",
+    "RolloutLimits",
+    "RolloutRequest",
+    "SamplingParams",
+    "ScriptedEngine",
+    "Step",
+    "TerminationReason",
+    "TokenRecord",
+    "ToolAgent",
+    "Trajectory",
+    "TurnSpan",
+    "UserError",
+    "compute_pass_at_k",
+    "run_episode",
+]

@@ -1,0 +1,340 @@
+"""Many episodes at once, none lost: what AgentExecutionEngine is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import difflib
+import inspect
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rllm_agents.agent import BaseAgent
+from rllm_agents.env_calls import EnvThreads
+from rllm_agents.errors import EngineError, RendererError, UserError
+from rllm_agents.limits import RolloutLimits
+from rllm_agents.models import resolve_model_path
+from rllm_agents.renderer import ChatTokenizer, Renderer
+from rllm_agents.rollout import RolloutRequest, RolloutSetting, run_episode
+from rllm_agents.rollout_engines import ROLLOUT_ENGINES, build_rollout_engine
+from rllm_agents.rollout_engines.base import RolloutEngine
+from rllm_agents.types import Episode, SamplingParams
+
+# Prompts of more characters per allowed token than this are too long without being tokenised.
+_MAX_CHARACTERS_PER_TOKEN = 16
+
+
+class AgentExecutionEngine:
+    """Runs agents in environments, many at once, each request to exactly one Episode.
+
+    One failed environment, agent or completion ends its own episode, typed and with the error's
+    text, and no other. An engine may be used from several event loops one after another.
+
+    Args:
+        agent_class: Called with `agent_args` for every episode.
+        agent_args: Keyword arguments of `agent_class`.
+        env_class: Its ``from_dict({**task, **env_args})`` makes the environment of an episode.
+            Instances with ``blocking = False`` run on the event loop, others in threads.
+        env_args: Added to every task.
+        engine_name: Which rollout engine to make: "transformers" or "scripted".
+        rollout_engine: A ready one instead, which stays the caller's to close.
+        rollout_engine_args: Keyword arguments of the engine to make, ``{"model": "tiny"}`` or
+            ``{"responses": [...]}`` for example.
+        tokenizer: Has the chat template. The transformers engine loads the model's own by default;
+            without any, the engine gets messages and no token is counted.
+        sampling_params: SamplingParams or a mapping of its fields; ``"model"`` in a mapping names
+            the model as in `rollout_engine_args`. With a seed, each request and each turn gets a
+            stream of its own.
+        max_response_length: Most tokens after the first prompt.
+        max_prompt_length: Most tokens of the first prompt.
+        max_steps: Most completions of an episode.
+        n_parallel_agents: Most episodes in flight in one call.
+        trajectory_timeout: Seconds that one episode may take; None: no bound.
+        step_timeout: Seconds that one call of an environment in a thread may take; None: no bound.
+        gamma: Discount of `Step.mc_return`, in [0, 1].
+        on_episode: Called with every Episode as it ends, for progress displays.
+
+    Raises:
+        UserError: When an argument is out of range, a name is unknown, or what the engine needs is
+            not installed.
+    """
+
+    def __init__(  # noqa: PLR0913  (the keyword arguments that users of the field know)
+        self,
+        *,
+        agent_class: Callable[..., BaseAgent],
+        env_class: Any,
+        agent_args: Mapping[str, Any] | None = None,
+        env_args: Mapping[str, Any] | None = None,
+        engine_name: str = "transformers",
+        rollout_engine: RolloutEngine | None = None,
+        rollout_engine_args: Mapping[str, Any] | None = None,
+        tokenizer: ChatTokenizer | None = None,
+        sampling_params: SamplingParams | Mapping[str, Any] | None = None,
+        max_response_length: int = 8192,
+        max_prompt_length: int = 4096,
+        max_steps: int = 64,
+        n_parallel_agents: int = 128,
+        trajectory_timeout: float | None = 7200.0,
+        step_timeout: float | None = 600.0,
+        gamma: float = 1.0,
+        on_episode: Callable[[Episode], None] | None = None,
+    ) -> None:
+        if isinstance(n_parallel_agents, bool) or n_parallel_agents < 1:
+            raise UserError(f"n_parallel_agents must be at least 1, got {n_parallel_agents!r}")
+        if not 0.0 <= gamma <= 1.0:
+            raise UserError(f"gamma must be in [0, 1], got {gamma!r}")
+        limits = RolloutLimits(
+            max_steps=max_steps,
+            max_prompt_length=max_prompt_length,
+            max_response_length=max_response_length,
+            step_timeout_seconds=step_timeout,
+            trajectory_timeout_seconds=trajectory_timeout,
+        )
+        agent_args, env_args = dict(agent_args or {}), dict(env_args or {})
+        _check_classes(agent_class, agent_args, env_class)
+        sampling, model = _parse_sampling(sampling_params)
+        if rollout_engine is not None and (rollout_engine_args is not None or model is not None):
+            raise UserError(
+                "a rollout_engine that is ready takes no rollout_engine_args and no model in "
+                "sampling_params"
+            )
+        engine, renderer = _engine_and_renderer(
+            rollout_engine or engine_name, rollout_engine_args, model, tokenizer, limits
+        )
+        self._owned_engine = engine if rollout_engine is None else None
+        self._n_parallel_agents = n_parallel_agents
+        self._on_episode = on_episode
+        self._is_closed = False
+        self._setting = RolloutSetting(
+            make_agent=lambda: agent_class(**agent_args),
+            make_env=lambda task: env_class.from_dict({**task, **env_args}),
+            engine=engine,
+            threads=EnvThreads(),
+            renderer=renderer,
+            limits=limits,
+            sampling=sampling,
+            gamma=gamma,
+            is_construction_blocking=getattr(env_class, "blocking", True) is not False,
+        )
+
+    @property
+    def rollout_engine(self) -> RolloutEngine:
+        """What samples; new weights are loaded into it."""
+        return self._setting.engine
+
+    @property
+    def renderer(self) -> Renderer | None:
+        """Makes prompts of conversations; None where the engine works on text."""
+        return self._setting.renderer
+
+    @property
+    def limits(self) -> RolloutLimits:
+        """Bounds of each episode."""
+        return self._setting.limits
+
+    async def execute_tasks(self, tasks: Iterable[Mapping[str, Any]]) -> list[Episode]:
+        """Run one episode of every task.
+
+        Args:
+            tasks: A Dataset or any iterable of mappings; repeated ones are episodes of their own.
+
+        Returns:
+            One Episode for each task, in their order; its `id` is the task's place, from "0".
+
+        Raises:
+            UserError: When a task is no mapping.
+        """
+        return await self.execute_requests(_requests_of(tasks))
+
+    async def execute_requests(self, requests: Sequence[RolloutRequest]) -> list[Episode]:
+        """Run one episode of every request.
+
+        Returns:
+            One Episode for each request, in their order.
+
+        Raises:
+            UserError: When two requests have the same id.
+        """
+        episodes = {episode.id: episode async for episode in self.stream_requests(requests)}
+        return [episodes[request.id] for request in requests]
+
+    async def stream_tasks(
+        self, tasks: Iterable[Mapping[str, Any]]
+    ) -> AsyncGenerator[Episode, None]:
+        """Like `execute_tasks`, but yields each Episode as soon as it has ended."""
+        async with contextlib.aclosing(self.stream_requests(_requests_of(tasks))) as episodes:
+            async for episode in episodes:
+                yield episode
+
+    async def stream_requests(
+        self, requests: Sequence[RolloutRequest]
+    ) -> AsyncGenerator[Episode, None]:
+        """Like `execute_requests`, but yields each Episode as soon as it has ended.
+
+        Leaving the loop early cancels the episodes that are still running.
+        """
+        if self._is_closed:
+            raise EngineError("this AgentExecutionEngine is closed; make a new one")
+        _check_ids(requests)
+        waiting = iter(requests)
+        ended: asyncio.Queue[Episode | BaseException] = asyncio.Queue()
+
+        async def work() -> None:
+            try:
+                for request in waiting:
+                    ended.put_nowait(await run_episode(request, self._setting))
+            except BaseException as error:
+                ended.put_nowait(error)
+                raise
+
+        num_workers = min(self._n_parallel_agents, len(requests))
+        workers = [asyncio.create_task(work()) for _ in range(num_workers)]
+        try:
+            for _ in requests:
+                episode = await ended.get()
+                if isinstance(episode, BaseException):
+                    raise episode
+                if self._on_episode is not None:
+                    self._on_episode(episode)
+                yield episode
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    def close(self) -> None:
+        """End the threads, and the rollout engine unless it was given; again does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._setting.threads.close()
+        if self._owned_engine is not None:
+            self._owned_engine.close()
+
+    def __enter__(self) -> Self:
+        """Return the engine, which is closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the engine."""
+        self.close()
+
+
+def _engine_and_renderer(
+    engine: RolloutEngine | str,
+    arguments: Mapping[str, Any] | None,
+    model: Any,
+    tokenizer: ChatTokenizer | None,
+    limits: RolloutLimits,
+) -> tuple[RolloutEngine, Renderer | None]:
+    """Make what is not there yet: the tokenizer of the model, the renderer, the engine."""
+    arguments = dict(arguments or {})
+    entry = ROLLOUT_ENGINES.get(engine) if isinstance(engine, str) else None
+    takes_model = entry is not None and entry.takes_model
+    if takes_model:
+        if model is not None:
+            arguments.setdefault("model", model)
+        tokenizer = tokenizer or arguments.get("tokenizer") or _load_tokenizer(arguments)
+        arguments["tokenizer"] = tokenizer
+    renderer = None
+    if tokenizer is not None:
+        max_characters = _MAX_CHARACTERS_PER_TOKEN * limits.max_context_length
+        try:
+            renderer = Renderer(tokenizer, max_prompt_characters=max_characters)
+        except RendererError as error:
+            raise UserError(f"the tokenizer cannot be used: {error}") from error
+        # The template may end a turn with a token that the model's config does not name.
+        if takes_model and len(renderer.stop_token_ids) > 1:
+            arguments.setdefault("stop_token_ids", renderer.stop_token_ids)
+    if isinstance(engine, str):
+        engine = build_rollout_engine(engine, arguments)
+    return engine, renderer
+
+
+def _load_tokenizer(arguments: Mapping[str, Any]) -> ChatTokenizer:
+    """Load the tokenizer that lies beside the model."""
+    model = arguments.get("model")
+    if not isinstance(model, str | Path):
+        raise UserError(
+            'the transformers engine needs a model path, rollout_engine_args={"model": "tiny"} '
+            "for example, or a loaded model and tokenizer="
+        )
+    from transformers import AutoTokenizer  # slow to import, and only needed here
+
+    path = resolve_model_path(str(model))
+    try:
+        return AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"cannot load a tokenizer from {path}: {error}") from error
+
+
+def _parse_sampling(
+    given: SamplingParams | Mapping[str, Any] | None,
+) -> tuple[SamplingParams, Any]:
+    """Sampling parameters, and the model that a mapping names beside them."""
+    if given is None:
+        return SamplingParams(), None
+    if isinstance(given, SamplingParams):
+        return given, None
+    values = dict(given)
+    model = values.pop("model", None)
+    fields = [field.name for field in dataclasses.fields(SamplingParams)]
+    for name in values:
+        if name not in fields:
+            near = difflib.get_close_matches(name, fields, n=1)
+            hint = f"; did you mean {near[0]!r}" if near else ""
+            raise UserError(
+                f"sampling_params has no {name!r}{hint}; known: {', '.join(fields)}, model"
+            )
+    try:
+        return SamplingParams(**values), model
+    except (TypeError, ValueError) as error:
+        raise UserError(f"sampling_params: {error}") from error
+
+
+def _check_classes(agent_class: Any, agent_args: Mapping[str, Any], env_class: Any) -> None:
+    """Find a mistake in the classes before a thousand episodes fail on it."""
+    if not callable(agent_class):
+        raise UserError(f"agent_class must be a class of agents, got {agent_class!r}")
+    if not callable(getattr(env_class, "from_dict", None)):
+        raise UserError(
+            f"env_class must have a static method from_dict(task) that makes an environment; "
+            f"{env_class!r} has none"
+        )
+    try:
+        signature = inspect.signature(agent_class)
+    except (TypeError, ValueError):
+        return  # a class written in C does not say
+    try:
+        signature.bind(**agent_args)
+    except TypeError as error:
+        name = getattr(agent_class, "__name__", str(agent_class))
+        raise UserError(
+            f"agent_args do not fit {name}: {error}; it takes {', '.join(signature.parameters)}"
+        ) from error
+
+
+def _requests_of(tasks: Iterable[Mapping[str, Any]]) -> list[RolloutRequest]:
+    requests = []
+    for index, task in enumerate(tasks):
+        if not isinstance(task, Mapping):
+            raise UserError(f"task {index} must be a mapping, got {task!r:.120}")
+        requests.append(RolloutRequest(task=task, id=str(index)))
+    return requests
+
+
+def _check_ids(requests: Sequence[RolloutRequest]) -> None:
+    seen: set[str] = set()
+    for request in requests:
+        if request.id in seen:
+            raise UserError(f"ids of requests must differ; {request.id!r} occurs twice")
+        seen.add(request.id)

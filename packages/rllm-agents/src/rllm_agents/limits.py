@@ -1,0 +1,57 @@
+"""How far one episode may go: steps, tokens and seconds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from rllm_agents.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutLimits:
+    """Bounds of one episode. Made by AgentExecutionEngine, read by run_episode.
+
+    The prompt of the first turn may have `max_prompt_length` tokens; everything after it, sampled
+    or rendered, may have `max_response_length` together. No context is ever longer than the sum.
+    """
+
+    max_steps: int = 64
+    """Most completions of one episode; the environment usually ends it long before."""
+    max_prompt_length: int = 4096
+    """Most tokens of the first prompt; counted only where there is a tokenizer."""
+    max_response_length: int = 8192
+    """Most tokens after the first prompt: completions and the messages between them."""
+    step_timeout_seconds: float | None = 600.0
+    """Longest construction, `reset` or `step` of an environment in a thread; None: no bound."""
+    trajectory_timeout_seconds: float | None = 7200.0
+    """Longest episode, from its environment's construction on; None: no bound."""
+    close_timeout_seconds: float = 10.0
+    """How long an environment's `close` is waited for; it is left to its thread after that."""
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their ranges.
+
+        Raises:
+            UserError: With the field, its value and what is allowed.
+        """
+        for name in ("max_steps", "max_prompt_length", "max_response_length"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise UserError(f"{name} must be a whole number of at least 1, got {value!r}")
+        for name in ("step_timeout_seconds", "trajectory_timeout_seconds"):
+            if getattr(self, name) is not None:
+                _check_seconds(name, getattr(self, name))
+        _check_seconds("close_timeout_seconds", self.close_timeout_seconds)
+
+    @property
+    def max_context_length(self) -> int:
+        """Most tokens of any context: the first prompt and everything after it."""
+        return self.max_prompt_length + self.max_response_length
+
+
+def _check_seconds(name: str, value: Any) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value < math.inf:
+        raise UserError(f"{name} must be a finite number of seconds above 0, got {value!r}")

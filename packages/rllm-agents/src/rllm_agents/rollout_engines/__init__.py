@@ -1,0 +1,85 @@
+"""Rollout engines: what turns a prompt into a completion, by name."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rllm_agents.errors import UserError
+from rllm_agents.rollout_engines.base import RolloutEngine
+from rllm_agents.rollout_engines.scripted import ScriptedEngine
+
+__all__ = ["ROLLOUT_ENGINES", "RolloutEngine", "ScriptedEngine", "build_rollout_engine"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEntry:
+    """Where an engine's class is found, and what it needs to be installed."""
+
+    module: str
+    class_name: str
+    requires: str | None = None
+    """Module that must be importable; None: nothing beyond this package."""
+    install: str = ""
+    """How to install it."""
+    takes_model: bool = False
+    """Whether its class takes `model`, `tokenizer` and `stop_token_ids`."""
+
+
+ROLLOUT_ENGINES: dict[str, EngineEntry] = {
+    "scripted": EngineEntry("rllm_agents.rollout_engines.scripted", "ScriptedEngine"),
+    "transformers": EngineEntry(
+        "rllm_agents.rollout_engines.transformers",
+        "TransformersEngine",
+        requires="torch",
+        install="pip install 'rllm-agents[torch]'",
+        takes_model=True,
+    ),
+}
+
+
+def build_rollout_engine(name: str, arguments: Mapping[str, Any] | None = None) -> RolloutEngine:
+    """Make a rollout engine from its name and keyword arguments.
+
+    Args:
+        name: A key of `ROLLOUT_ENGINES`.
+        arguments: Keyword arguments of the engine's class.
+
+    Raises:
+        UserError: When the name is not known, what it needs is not installed, or the arguments
+            are not the engine's.
+    """
+    entry = ROLLOUT_ENGINES.get(name)
+    if entry is None:
+        raise UserError(
+            f"engine_name must be one of {', '.join(sorted(ROLLOUT_ENGINES))}; got {name!r}"
+            + _advice(name)
+        )
+    if entry.requires is not None and importlib.util.find_spec(entry.requires) is None:
+        raise UserError(
+            f"engine_name={name!r} needs {entry.requires}, which is not installed: {entry.install}"
+        )
+    engine_class = getattr(importlib.import_module(entry.module), entry.class_name)
+    try:
+        inspect.signature(engine_class).bind(**(arguments or {}))
+    except TypeError as error:
+        parameters = ", ".join(inspect.signature(engine_class).parameters)
+        raise UserError(
+            f"rollout_engine_args of engine_name={name!r}: {error}; it takes {parameters}"
+        ) from error
+    return engine_class(**(arguments or {}))
+
+
+def _advice(name: str) -> str:
+    if name != "vllm":
+        return ""
+    installed = importlib.util.find_spec("vllm") is not None
+    found = "is installed, but" if installed else "is not installed, and"
+    return (
+        f": vLLM {found} this version has no engine for it; "
+        "use engine_name=\"transformers\" (pip install 'rllm-agents[torch]')"
+    )

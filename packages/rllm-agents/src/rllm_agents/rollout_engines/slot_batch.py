@@ -1,0 +1,401 @@
+"""The sequences being sampled, one per row, and the step that gives each its next token.
+
+Rows 0..N-1 are active, so that a decode step reads slices of the cache. Prefill stores all of a
+prompt but its last token; that one is the input of the row's first decode step, so every token is
+sampled in one place. Rows of finished turns stay until their place is needed, and the session's
+next turn prefills only what is new.
+
+Everything here runs in one thread; `TransformersEngine` hands requests in and results out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from rllm_agents.rollout_engines.slot_cache import (
+    DecodeStep,
+    FreshPrefill,
+    ResumedPrefill,
+    SlotCache,
+)
+from rllm_agents.rollout_engines.token_sampling import SamplingPlan, draw_tokens
+from rllm_agents.types import FinishReason, SamplingParams
+
+_UNIFORMS = 64
+"""Random numbers drawn at once for a row."""
+_WINDOW = 16
+"""Attended positions are rounded up to a multiple of this."""
+_PREFILL_TOKENS = 4096
+"""Most tokens, padding included, of one prefill pass with more than one sequence."""
+
+_Item = TypeVar("_Item")
+
+_ROW = np.dtype(
+    [
+        ("length", np.int64),  # tokens of the sequence: prompt and what is sampled so far
+        ("cached", np.int64),  # of these, how many have keys and values stored
+        ("prompt_length", np.int64),
+        ("final_length", np.int64),  # the length at which max_tokens is reached
+        ("temperature", np.float64),
+        ("top_k", np.int64),
+        ("top_p", np.float64),
+    ]
+)
+
+
+@dataclass(slots=True, eq=False)
+class SlotRequest:
+    """One completion to sample. Made by TransformersEngine."""
+
+    prompt_ids: np.ndarray
+    """int64, at least one id."""
+    sampling: SamplingParams
+    max_tokens: int
+    """Prompt and completion together fit the model."""
+    session_id: str
+    """Equal for the turns of one conversation; empty for none."""
+    random: np.random.Generator
+    row: int = field(default=-1, init=False)
+    """Where it stands now; SlotBatch moves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotResult:
+    """A finished request. Made by SlotBatch, read by TransformersEngine."""
+
+    request: SlotRequest
+    token_ids: list[int]
+    logprobs: list[float]
+    finish_reason: FinishReason
+    is_finite: bool
+    """False when the model's logits were not numbers; the ids mean nothing then."""
+
+
+class SlotBatch:
+    """Up to `max_batch_size` sequences in rows of one cache."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        *,
+        stop_token_ids: Iterable[int],
+        vocabulary_size: int,
+        max_batch_size: int,
+        max_model_length: int,
+    ) -> None:
+        self._model = model
+        self._device = model.device
+        self._dtype = model.dtype
+        self._max_batch_size = max_batch_size
+        self._max_model_length = max_model_length
+        self._stops = np.zeros(vocabulary_size, dtype=bool)
+        self._stops[list(stop_token_ids)] = True
+        self._cache = SlotCache()
+        # Fresh zeros cost no memory until they are written, so rows of full length are free.
+        self._tokens = np.zeros((max_batch_size, max_model_length), dtype=np.int64)
+        self._logprobs = np.zeros((max_batch_size, max_model_length), dtype=np.float32)
+        self._uniforms = np.zeros((max_batch_size, _UNIFORMS))
+        self._rows = np.zeros(max_batch_size, dtype=_ROW)
+        self._owners: list[SlotRequest | str | None] = []
+        """Per row: the active request, the session whose finished turn it keeps, or nobody."""
+        self._kept: dict[str, int] = {}
+        """Session -> its kept row, least recently used first."""
+        self._num_active = 0
+        self._plan: SamplingPlan | None = None
+        """Parameters of the active rows as tensors; None after their set has changed."""
+
+    @property
+    def num_active(self) -> int:
+        """How many requests are being sampled."""
+        return self._num_active
+
+    @property
+    def num_free(self) -> int:
+        """How many requests the next step can admit."""
+        return self._max_batch_size - self._num_active
+
+    def reset(self) -> None:
+        """Drop every request and all stored keys and values."""
+        self._owners.clear()
+        self._kept.clear()
+        self._cache.clear()
+        self._num_active = 0
+        self._plan = None
+
+    @torch.inference_mode()
+    def step(
+        self, admitted: Sequence[SlotRequest], cancelled: Sequence[SlotRequest] = ()
+    ) -> list[SlotResult]:
+        """Drop `cancelled`, prefill `admitted`, sample one token for every active row.
+
+        Args:
+            admitted: New requests, at most `num_free` plus the cancelled ones.
+            cancelled: Active requests that nobody waits for any more.
+
+        Returns:
+            The requests that are finished by this token.
+        """
+        for request in cancelled:
+            self._owners[request.row] = None
+        self._num_active -= len(cancelled)
+        if admitted:
+            self._place(admitted)
+        if admitted or cancelled or self._plan is None:
+            self._close_gaps()
+            self._plan = None
+        if admitted:
+            self._prefill(admitted)
+        return self._decode() if self._num_active else []
+
+    # Rows
+
+    def _place(self, requests: Sequence[SlotRequest]) -> None:
+        """Give every request a row: its session's kept one where there is one."""
+        newcomers = []
+        for request in requests:
+            row = self._kept.pop(request.session_id, None)
+            if row is None:
+                newcomers.append(request)
+                continue
+            self._enter(request, row, cached=self._num_reusable(row, request.prompt_ids))
+        for request, row in zip(newcomers, self._take_rows(len(newcomers)), strict=True):
+            self._enter(request, row, cached=0)
+
+    def _num_reusable(self, row: int, prompt_ids: np.ndarray) -> int:
+        """Count the positions of a kept row that a prompt's beginning shares with it."""
+        # The last id stays out: it is the input of the first decode step.
+        count = min(int(self._rows["cached"][row]), len(prompt_ids) - 1)
+        differs = self._tokens[row, :count] != prompt_ids[:count]
+        return int(differs.argmax()) if differs.any() else count
+
+    def _take_rows(self, count: int) -> list[int]:
+        """Return `count` rows that nobody owns, by growing first, then by forgetting kept ones."""
+        free = [row for row, owner in enumerate(self._owners) if owner is None]
+        if len(free) < count:
+            # Twice the active rows leave room to keep finished turns; powers of two grow rarely.
+            wanted = 1 << (2 * (self._num_active + count) - 1).bit_length()
+            wanted = min(wanted, self._max_batch_size)
+            free.extend(range(len(self._owners), wanted))
+            self._owners.extend([None] * (wanted - len(self._owners)))
+        while len(free) < count:
+            session_id = next(iter(self._kept))
+            free.append(self._kept.pop(session_id))
+        return free[:count]
+
+    def _enter(self, request: SlotRequest, row: int, *, cached: int) -> None:
+        """Make a request the owner of a row and write its host-side state."""
+        length = len(request.prompt_ids)
+        sampling = request.sampling
+        self._owners[row] = request
+        request.row = row
+        self._tokens[row, :length] = request.prompt_ids
+        self._rows[row] = (
+            length,
+            cached,
+            length,
+            length + request.max_tokens,
+            sampling.temperature,
+            sampling.top_k,
+            sampling.top_p,
+        )
+        self._num_active += 1
+
+    def _close_gaps(self) -> None:
+        """Move the last active rows into the gaps before them, so that active rows come first."""
+        count = self._num_active
+        gaps = [row for row in range(count) if not isinstance(self._owners[row], SlotRequest)]
+        strays = [
+            row
+            for row in range(count, len(self._owners))
+            if isinstance(self._owners[row], SlotRequest)
+        ]
+        for gap, stray in zip(gaps, strays, strict=True):
+            self._exchange(gap, stray)
+
+    def _exchange(self, gap: int, stray: int) -> None:
+        """Swap an active row with one that is kept or free."""
+        owner, other = self._owners[stray], self._owners[gap]
+        cached = int(self._rows["cached"][stray])
+        if other is None:
+            length = int(self._rows["length"][stray])
+            self._cache.move(stray, gap, cached)
+        else:
+            length = int(self._rows["length"][[gap, stray]].max())
+            self._cache.swap(gap, stray, max(cached, int(self._rows["cached"][gap])))
+        pair, reverse = [gap, stray], [stray, gap]
+        for table in (self._tokens, self._logprobs):
+            table[pair, :length] = table[reverse, :length]
+        self._uniforms[gap] = self._uniforms[stray]
+        self._rows[pair] = self._rows[reverse]
+        self._owners[gap], self._owners[stray] = owner, other
+        if isinstance(owner, SlotRequest):
+            owner.row = gap
+        if isinstance(other, str):
+            self._kept[other] = stray
+
+    # Forward passes
+
+    def _prefill(self, requests: Sequence[SlotRequest]) -> None:
+        """Store keys and values of each request's prompt, its last id excepted."""
+        fresh: dict[bytes, list[SlotRequest]] = {}
+        resumed = []
+        for request in requests:
+            if self._rows["cached"][request.row]:
+                resumed.append(request)
+            elif len(request.prompt_ids) > 1:
+                # Samples of one task share their prompt: it is computed once.
+                fresh.setdefault(request.prompt_ids[:-1].tobytes(), []).append(request)
+        longest = max(len(request.prompt_ids) for request in requests)
+        self._cache.reserve(len(self._owners), longest)
+        for group in _packed([(len(g[0].prompt_ids) - 1, g) for g in fresh.values()]):
+            self._prefill_fresh(group)
+        ends = [(len(r.prompt_ids) - 1 - int(self._rows["cached"][r.row]), r) for r in resumed]
+        for batch in _packed([end for end in ends if end[0]]):
+            self._prefill_resumed(batch)
+        for request in requests:
+            self._rows["cached"][request.row] = len(request.prompt_ids) - 1
+
+    def _prefill_fresh(self, groups: list[list[SlotRequest]]) -> None:
+        """Prefill distinct prompts from position 0, each for all requests of its group."""
+        ids = _padded([group[0].prompt_ids[:-1] for group in groups])
+        rows = [request.row for group in groups for request in group]
+        sources = [index for index, group in enumerate(groups) for _ in group]
+        self._cache.plan = FreshPrefill(self._tensor(rows), self._tensor(sources))
+        positions = torch.arange(ids.shape[1], device=self._device).unsqueeze(0)
+        # Padding stands at the right, where causal attention alone hides it.
+        self._model.base_model(
+            input_ids=self._tensor(ids),
+            position_ids=positions.expand(len(groups), -1),
+            past_key_values=self._cache,
+            use_cache=True,
+        )
+
+    def _prefill_resumed(self, requests: list[SlotRequest]) -> None:
+        """Prefill the new ends of prompts whose beginnings are stored."""
+        rows = [request.row for request in requests]
+        cached = self._rows["cached"][rows]
+        ids = _padded([r.prompt_ids[start:-1] for r, start in zip(requests, cached, strict=True)])
+        # Padding would reach past the model's last position; what it computes is never read.
+        places = np.minimum(cached[:, None] + np.arange(ids.shape[1]), self._max_model_length - 1)
+        window = int(places.max()) + 1
+        self._cache.reserve(len(self._owners), window)
+        positions = self._tensor(places)
+        self._cache.plan = ResumedPrefill(self._tensor(rows), positions, window)
+        self._model.base_model(
+            input_ids=self._tensor(ids),
+            position_ids=positions,
+            attention_mask=self._mask(positions, window),
+            past_key_values=self._cache,
+            use_cache=True,
+        )
+
+    def _decode(self) -> list[SlotResult]:
+        """Feed every active row's last token, sample the next, return what is finished."""
+        count = self._num_active
+        rows = self._rows[:count]
+        last = rows["length"] - 1
+        window = int(last.max()) + 1
+        self._cache.reserve(len(self._owners), window)
+        window = min(-(-window // _WINDOW) * _WINDOW, self._cache.num_positions)
+        every = np.arange(count)
+        positions = self._tensor(last)
+        self._cache.plan = DecodeStep(positions, window)
+        logits = self._model(
+            input_ids=self._tensor(self._tokens[every, last]).unsqueeze(1),
+            position_ids=positions.unsqueeze(1),
+            attention_mask=self._mask(positions.unsqueeze(1), window),
+            past_key_values=self._cache,
+            use_cache=True,
+        ).logits[:, -1]
+        ids, logprobs = draw_tokens(
+            logits, self._tensor(self._next_uniforms(every)), self._sampling_plan()
+        )
+        chosen = ids.cpu().numpy()
+        self._tokens[every, last + 1] = chosen
+        self._logprobs[every, last + 1] = logprobs.cpu().numpy()
+        rows["cached"] += 1
+        rows["length"] += 1
+        done = self._stops[chosen] | (rows["length"] >= rows["final_length"])
+        return [self._finish(int(row)) for row in np.flatnonzero(done)]
+
+    def _next_uniforms(self, every: np.ndarray) -> np.ndarray:
+        """Return one number in [0, 1) per active row, the next of its own stream."""
+        rows = self._rows[: len(every)]
+        column = (rows["length"] - rows["prompt_length"]) % _UNIFORMS
+        for row in np.flatnonzero(column == 0):
+            owner = self._owners[row]
+            assert isinstance(owner, SlotRequest)
+            self._uniforms[row] = owner.random.random(_UNIFORMS)
+        return self._uniforms[every, column]
+
+    def _sampling_plan(self) -> SamplingPlan:
+        """Return the active rows' parameters, rebuilt when their set has changed."""
+        if self._plan is None:
+            rows = self._rows[: self._num_active]
+            self._plan = SamplingPlan.build(
+                temperature=rows["temperature"],
+                top_k=rows["top_k"],
+                top_p=rows["top_p"],
+                device=self._device,
+            )
+        return self._plan
+
+    def _finish(self, row: int) -> SlotResult:
+        """Take a finished request out of its row, which is kept for its session's next turn."""
+        request = self._owners[row]
+        assert isinstance(request, SlotRequest)
+        start, stop = len(request.prompt_ids), int(self._rows["length"][row])
+        sampled = slice(start, stop)
+        logprobs = self._logprobs[row, sampled]
+        self._owners[row] = None
+        self._num_active -= 1
+        self._plan = None
+        is_finite = bool(np.isfinite(logprobs).all())
+        if not is_finite:
+            self._cache.erase(row)
+        elif request.session_id:
+            previous = self._kept.pop(request.session_id, None)
+            if previous is not None:
+                self._owners[previous] = None
+            self._kept[request.session_id] = row
+            self._owners[row] = request.session_id
+        ids = self._tokens[row, sampled].tolist()
+        reason: FinishReason = "stop" if self._stops[ids[-1]] else "length"
+        return SlotResult(request, ids, logprobs.tolist(), reason, is_finite)
+
+    def _mask(self, positions: Tensor, window: int) -> Tensor:
+        """Return the additive mask of tokens at `positions` ``(B, T)``, ``(B, 1, T, window)``."""
+        hidden = torch.arange(window, device=self._device) > positions.unsqueeze(-1)
+        mask = torch.zeros(hidden.shape, dtype=self._dtype, device=self._device)
+        return mask.masked_fill_(hidden, torch.finfo(self._dtype).min).unsqueeze(1)
+
+    def _tensor(self, values: np.ndarray | list[int]) -> Tensor:
+        """Copy host values to the model's device."""
+        return torch.from_numpy(np.ascontiguousarray(values)).to(self._device)
+
+
+def _padded(sequences: Sequence[np.ndarray]) -> np.ndarray:
+    """Stack sequences, padded at the right with id 0, int64, shape ``(B, T)``."""
+    ids = np.zeros((len(sequences), max(map(len, sequences))), dtype=np.int64)
+    for row, sequence in zip(ids, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    return ids
+
+
+def _packed(items: list[tuple[int, _Item]]) -> list[list[_Item]]:
+    """Split items, given with their lengths, into batches of similar length and bounded area."""
+    batches: list[list[_Item]] = []
+    longest = 0
+    for length, item in sorted(items, key=lambda pair: -pair[0]):
+        if not batches or longest * (len(batches[-1]) + 1) > _PREFILL_TOKENS:
+            batches.append([])
+            longest = length
+        batches[-1].append(item)
+    return batches

@@ -1,0 +1,62 @@
+"""Text tasks for language agents as registered Gymnasium environments.
+
+Importing this package registers the environments; it loads gymnasium and numpy and nothing else.
+"""
+
+from rllm_envs.catalog import CATALOG, EnvEntry
+from rllm_envs.core import BaseEnv, Response, TextEnv
+from rllm_envs.errors import (
+    ContractError,
+    DatasetError,
+    DatasetNotFoundError,
+    EnvArgumentError,
+    EpisodeError,
+    GradingError,
+    MissingDependencyError,
+    ReferenceAnswerError,
+    RllmEnvsError,
+    TaskError,
+    ToolError,
+    UnknownEnvError,
+)
+from rllm_envs.gym_env import GymEnv, seed_tasks
+from rllm_envs.registration import register_catalog
+from rllm_envs.registry import DatasetRegistry, load_rows
+from rllm_envs.single_turn import SingleTurnEnv
+from rllm_envs.spaces import UnicodeText
+from rllm_envs.tasks import Dataset, Task, task_split
+from rllm_envs.tools import CalculatorTool, Tool, ToolOutput
+
+__all__ = [
+    "CATALOG",
+    "BaseEnv",
+    "CalculatorTool",
+    "ContractError",
+    "Dataset",
+    "DatasetError",
+    "DatasetNotFoundError",
+    "DatasetRegistry",
+    "EnvArgumentError",
+    "EnvEntry",
+    "EpisodeError",
+    "GradingError",
+    "GymEnv",
+    "MissingDependencyError",
+    "ReferenceAnswerError",
+    "Response",
+    "RllmEnvsError",
+    "SingleTurnEnv",
+    "Task",
+    "TaskError",
+    "TextEnv",
+    "Tool",
+    "ToolError",
+    "ToolOutput",
+    "UnicodeText",
+    "UnknownEnvError",
+    "load_rows",
+    "seed_tasks",
+    "task_split",
+]
+
+register_catalog()

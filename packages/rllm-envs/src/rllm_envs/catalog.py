@@ -1,0 +1,42 @@
+"""The table of environments: one line each."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class EnvEntry:
+    """One registered environment. Written in ``CATALOG``, read by registration and the listing."""
+
+    id: str
+    """Gymnasium id."""
+    entry_point: str
+    """Class as "module:name", so that nothing is imported before it is made."""
+    summary: str
+    """What the agent does, in a few words."""
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    """Registered arguments: names and numbers, never data, because Gymnasium copies them."""
+    reward_threshold: float | None = 1.0
+    """Mean reward at which the task counts as solved."""
+    nondeterministic: bool = False
+    """Whether equal seeds may differ: only for tasks that ask a live service."""
+
+
+CATALOG = (
+    EnvEntry(
+        "rllm/Arithmetic-v0",
+        "rllm_envs.reasoning.arithmetic:ArithmeticEnv",
+        "add and subtract integers, one turn",
+    ),
+    EnvEntry(
+        "rllm/Math-v0",
+        "rllm_envs.reasoning.math_problem:MathEnv",
+        "small maths problems, or any data set of questions and answers, one turn",
+    ),
+    EnvEntry(
+        "rllm/Calculator-v0",
+        "rllm_envs.tool_use.calculator:CalculatorEnv",
+        "multiply with a calculator at hand, a few turns",
+    ),
+)
+"""All environments of this package."""

@@ -1,0 +1,55 @@
+"""What can go wrong in this package, one class per remedy.
+
+Every class derives from :class:`RllmEnvsError`, so a caller that wants to show a user's mistake as
+one line catches that one class.
+"""
+
+import gymnasium
+
+
+class RllmEnvsError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class EnvArgumentError(RllmEnvsError, ValueError):
+    """An argument of an environment, a tool or a bridge has a value that is not allowed."""
+
+
+class UnknownEnvError(RllmEnvsError, LookupError):
+    """No environment is registered under the given id."""
+
+
+class TaskError(RllmEnvsError, ValueError):
+    """A task handed to an environment or to a reward function lacks a field or has a wrong one."""
+
+
+class EpisodeError(RllmEnvsError, gymnasium.error.ResetNeeded):
+    """``step`` is called before ``reset``, or after the end of an episode."""
+
+
+class DatasetError(RllmEnvsError, ValueError):
+    """A data set, or one of its rows, cannot be used."""
+
+
+class DatasetNotFoundError(DatasetError):
+    """No registered data set, split or file has the given name."""
+
+
+class ReferenceAnswerError(DatasetError):
+    """A reference answer cannot be read, so nothing can be graded against it."""
+
+
+class GradingError(RllmEnvsError, RuntimeError):
+    """The process that compares mathematical expressions cannot be started."""
+
+
+class MissingDependencyError(RllmEnvsError, ImportError):
+    """An optional library is not installed; the message names the command that installs it."""
+
+
+class ToolError(RllmEnvsError):
+    """A tool cannot do what it is asked; the message is written for the agent that asked."""
+
+
+class ContractError(RllmEnvsError, AssertionError):
+    """An environment breaks a rule of :class:`rllm_envs.TextEnv`."""

@@ -1,0 +1,1 @@
+"""Compare a model's answer with a reference: exactly where possible, symbolically where not."""

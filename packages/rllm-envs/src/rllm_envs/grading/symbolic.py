@@ -1,0 +1,247 @@
+"""Symbolic comparison in killable child processes.
+
+Comparing two expressions may take for ever, or all memory, and it holds the interpreter's lock. So
+it runs in child processes (``symbolic_worker``), each of which answers one question at a time over
+pipes and gives up after a time limit. The pool works from any thread and needs no ``if __name__ ==
+"__main__"`` in the caller's script. It needs a system with ``fork``: Linux or macOS.
+"""
+
+import atexit
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from rllm_envs.errors import GradingError, MissingDependencyError
+
+TIME_LIMIT_SECONDS = 3.0
+START_LIMIT_SECONDS = 60.0
+GRACE_SECONDS = 5.0
+MAX_WORKERS = 8
+
+SymbolicVerdict = Literal["equal", "different", "unreadable reference", "failed", "timeout"]
+
+_WORKER_FILE = Path(__file__).with_name("symbolic_worker.py")
+
+
+class SymbolicPool:
+    """Child processes that compare expressions; started when first needed.
+
+    Args:
+        num_workers: Processes at most; the number of cores, from 2 to 8, by default.
+        time_limit_seconds: How long one comparison may take before it is given up.
+    """
+
+    def __init__(
+        self, num_workers: int | None = None, *, time_limit_seconds: float = TIME_LIMIT_SECONDS
+    ) -> None:
+        self._time_limit_seconds = time_limit_seconds
+        self._slots = threading.BoundedSemaphore(
+            num_workers or max(2, min(os.cpu_count() or 1, MAX_WORKERS))
+        )
+        self._lock = threading.Lock()
+        self._idle: list[_Worker] = []
+        self._is_closed = False
+
+    def compare(self, reference: str, answer: str) -> SymbolicVerdict:
+        """Return whether an answer equals a reference; "failed" or "timeout" where nobody knows."""
+        return self._ask({"reference": reference, "answer": answer})
+
+    def can_read(self, reference: str) -> bool:
+        """Return whether a reference can be parsed within the time limit."""
+        return self._ask({"reference": reference}) == "equal"
+
+    def close(self) -> None:
+        """Kill all idle processes; a running comparison ends its own."""
+        with self._lock:
+            self._is_closed = True
+            workers, self._idle = self._idle, []
+        for worker in workers:
+            worker.kill()
+
+    def _ask(self, question: dict[str, str]) -> SymbolicVerdict:
+        for _ in range(2):
+            with self._worker() as worker:
+                verdict = worker.ask(question)
+            # A process may be killed from outside, so the question is put to a second one.
+            if verdict != "died":
+                return verdict
+        return "failed"
+
+    @contextlib.contextmanager
+    def _worker(self) -> Iterator["_Worker"]:
+        with self._slots:
+            with self._lock:
+                worker = self._idle.pop() if self._idle else None
+            worker = worker or _Worker(self._time_limit_seconds)
+            try:
+                yield worker
+            finally:
+                with self._lock:
+                    is_kept = worker.is_usable and not self._is_closed
+                    if is_kept:
+                        self._idle.append(worker)
+                if not is_kept:
+                    worker.kill()
+
+
+class _Worker:
+    """One child process; used by one thread at a time."""
+
+    def __init__(self, time_limit_seconds: float) -> None:
+        # The child keeps the time limit; the grace is for a child that is itself stuck.
+        self._answer_limit_seconds = time_limit_seconds + GRACE_SECONDS
+        self._is_ready = False
+        self._owes_answer = False
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
+        # The child finds exactly the modules that this process finds.
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(_WORKER_FILE), str(time_limit_seconds)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=environment,
+                # Ctrl-C is for the parent; the child ends when its input closes.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise GradingError(
+                f"cannot start a grading process with {sys.executable}: {error}"
+            ) from error
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it awaits the next question."""
+        return self._process.poll() is None and self._is_ready and not self._owes_answer
+
+    def ask(self, question: dict[str, str]) -> Any:
+        """Return the verdict, "timeout", or "died".
+
+        Raises:
+            GradingError: The process does not start.
+        """
+        if not self._is_ready:
+            if self._read(START_LIMIT_SECONDS) != "ready":
+                raise GradingError(f"the grading process does not start: {self._last_errors()}")
+            self._is_ready = True
+        assert self._process.stdin is not None
+        self._owes_answer = True
+        try:
+            self._process.stdin.write(json.dumps(question).encode("ascii") + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            return "died"
+        verdict = self._read(self._answer_limit_seconds)
+        self._owes_answer = verdict == "died"
+        return verdict
+
+    def _read(self, limit_seconds: float) -> Any:
+        """Return the verdict of the next line; end the process when none comes in time."""
+        assert self._process.stdout is not None
+        is_late = threading.Event()
+
+        def give_up() -> None:
+            is_late.set()
+            self._end()
+
+        timer = threading.Timer(limit_seconds, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            line = self._process.stdout.readline()
+        finally:
+            timer.cancel()
+        if line.endswith(b"\n"):
+            return json.loads(line)["verdict"]
+        return "timeout" if is_late.is_set() else "died"
+
+    def _last_errors(self) -> str:
+        self._end()
+        self._process.wait()
+        self._errors.seek(0)
+        text = self._errors.read().decode("utf-8", "replace").strip()
+        return text[-500:] or f"exit code {self._process.poll()}"
+
+    def _end(self) -> None:
+        # The process leads a session of its own; its group holds the comparer that it has forked.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """End the process and release its pipes."""
+        if self._process.returncode is None:
+            self._end()
+            self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._errors):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+_pool_lock = threading.Lock()
+_shared: SymbolicPool | None = None
+
+
+def shared_pool() -> SymbolicPool:
+    """Return the one pool of this process.
+
+    Raises:
+        MissingDependencyError: math-verify is not installed.
+        GradingError: The system cannot fork processes.
+    """
+    require_math_verify()
+    if not hasattr(os, "fork"):
+        raise GradingError(f"symbolic grading needs Linux or macOS, this is {sys.platform}")
+    global _shared
+    with _pool_lock:
+        if _shared is None:
+            _shared = SymbolicPool()
+        return _shared
+
+
+def require_math_verify() -> None:
+    """Raise MissingDependencyError unless math-verify is installed."""
+    if not _has_math_verify():
+        raise MissingDependencyError(
+            "this answer can only be graded with math-verify, which is not installed; run: "
+            'pip install "rllm-envs[math]"'
+        )
+
+
+@lru_cache(maxsize=4096)
+def compare(reference: str, answer: str) -> SymbolicVerdict:
+    """Compare through the shared pool; equal questions are asked once."""
+    return shared_pool().compare(reference, answer)
+
+
+@lru_cache(maxsize=1)
+def _has_math_verify() -> bool:
+    return importlib.util.find_spec("math_verify") is not None
+
+
+def _forget_pool_after_fork() -> None:
+    # The forked child must not talk into its parent's pipes; it starts its own processes.
+    global _shared, _pool_lock
+    _pool_lock = threading.Lock()
+    _shared = None
+
+
+def _close_shared_pool() -> None:
+    if _shared is not None:
+        _shared.close()
+
+
+atexit.register(_close_shared_pool)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool_after_fork)

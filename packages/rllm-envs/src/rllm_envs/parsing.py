@@ -1,0 +1,56 @@
+r"""Find the answer in a model's response. Linear in the length of the text, whatever the text."""
+
+import re
+
+_BRACE_TOKENS = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
+
+
+def strip_thoughts(response: str) -> str:
+    """Return the part of a response that is not thought.
+
+    That is the text after the last ``</think>``; a ``<think>`` that is still open there, and what
+    follows it, are dropped, because an unfinished thought is no answer.
+    """
+    answer_part = response.rpartition("</think>")[2]
+    return answer_part.partition("<think>")[0]
+
+
+def last_boxed(text: str) -> str | None:
+    r"""Return the content of the last complete ``\boxed{...}``, or None where there is none.
+
+    Braces are matched, and ``\{`` and ``\}`` do not count. Of nested boxes the outermost is taken.
+    """
+    open_braces: list[int] = []
+    last: tuple[int, int] | None = None
+    for token in _BRACE_TOKENS.finditer(text):
+        word = token.group()
+        if word == "{":
+            open_braces.append(-1)
+        elif word.startswith("\\boxed"):
+            open_braces.append(token.end())
+        elif word == "}" and open_braces:
+            start = open_braces.pop()
+            if start >= 0:
+                # An enclosing box closes later than an inner one: the last to close is outermost.
+                last = (start, token.start())
+    return None if last is None else text[slice(*last)]
+
+
+def boxed_answer(response: str) -> str | None:
+    r"""Return the last complete ``\boxed{...}`` outside of thoughts, or None."""
+    return last_boxed(strip_thoughts(response))
+
+
+def calculator_call(response: str) -> str | None:
+    """Return the content of the last complete ``<calc>...</calc>`` outside of thoughts, or None."""
+    text = strip_thoughts(response)
+    start = text.rfind("<calc>", 0, max(text.rfind("</calc>"), 0))
+    if start < 0:
+        return None
+    return text[start + len("<calc>") :].partition("</calc>")[0].strip()
+
+
+def excerpt(value: object, limit: int = 80) -> str:
+    """Return the start of ``repr(value)``, at most ``limit`` characters, for error messages."""
+    text = repr(value) if not isinstance(value, str) else repr(value[: limit + 1])
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,1 @@
+"""Single-turn tasks with exact answers."""

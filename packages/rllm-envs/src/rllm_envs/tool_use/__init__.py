@@ -1,0 +1,1 @@
+"""Tasks in which the agent calls tools."""

@@ -1,0 +1,276 @@
+"""Every setting of a run: its name, type, default and meaning.
+
+The classes are plain dataclasses that OmegaConf reads as typed schemas, so a misspelt key or a
+value of another type is refused. Ranges are checked at construction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rllm_learn.algorithms import AlgorithmConfig
+from rllm_learn.errors import ConfigError
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+def require(condition: bool, key: str, value: object, allowed: str) -> None:
+    """Refuse a value.
+
+    Raises:
+        ConfigError: Naming the key, its value and what is allowed, unless `condition` holds.
+    """
+    if not condition:
+        raise ConfigError(f"{key} must be {allowed}, got {value!r}")
+
+
+@dataclass
+class EnvConfig:
+    """What is learned."""
+
+    id: str = "rllm/Calculator-v0"
+    """Any registered Gymnasium id with text observations and actions; `module:id` imports it."""
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    """Passed to the environment, for example `env.kwargs.digits=3`."""
+    dataset: str | None = None
+    """Tasks to train on: a JSONL or JSON file, or a registered name; None draws the env's own."""
+    eval_dataset: str | None = None
+    """Held-out tasks, likewise; None keeps every eighth row of `dataset` (at most) apart."""
+
+
+@dataclass
+class AgentConfig:
+    """Who plays."""
+
+    system_prompt: str | None = None
+    """First message of each conversation; None for none."""
+
+
+@dataclass
+class ModelConfig:
+    """Which policy."""
+
+    path: str = "tiny"
+    """A model directory, a hub name that is on this machine already, or `tiny`."""
+    lora_rank: int = 8
+    """Rank of the LoRA adapters on all linear layers; 0 trains all parameters."""
+    lora_alpha: float = 16.0
+    """Adapters are scaled by alpha / rank."""
+    dtype: str = "float32"
+    """Of the base weights: float32, bfloat16 or float16."""
+    device: str = "auto"
+    """A torch device; auto is the first GPU, or the CPU where there is none."""
+    gradient_checkpointing: bool = False
+    """Less memory for about a third more time."""
+
+    def __post_init__(self) -> None:
+        """Check ranges; raises ConfigError."""
+        require(
+            self.lora_rank >= 0, "model.lora_rank", self.lora_rank, "0 (all parameters) or more"
+        )
+        require(self.lora_alpha > 0, "model.lora_alpha", self.lora_alpha, "above 0")
+        require(self.dtype in DTYPES, "model.dtype", self.dtype, f"one of {', '.join(DTYPES)}")
+
+
+@dataclass
+class EngineConfig:
+    """What samples."""
+
+    name: str = "transformers"
+    """A rollout engine that returns token ids."""
+    max_batch_size: int = 256
+    """Sequences decoded together."""
+
+    def __post_init__(self) -> None:
+        """Check ranges; raises ConfigError."""
+        require(self.max_batch_size >= 1, "engine.max_batch_size", self.max_batch_size, ">= 1")
+
+
+@dataclass
+class RolloutConfig:
+    """How episodes are played."""
+
+    temperature: float = 1.0
+    """Above 0. Learning uses the logprobs at this temperature too."""
+    max_prompt_length: int = 512
+    """Tokens of the first prompt; a task with a longer one is not played."""
+    max_response_length: int = 256
+    """Tokens after the first prompt, the environment's included, over all turns."""
+    max_steps: int = 32
+    """Turns, where the environment sets no lower limit of its own."""
+    n_parallel_agents: int = 256
+    """Episodes in flight."""
+    step_timeout: float | None = 60.0
+    """Seconds of one `reset` or `step`; None waits for ever."""
+    trajectory_timeout: float | None = None
+    """Seconds of one episode; None for no limit."""
+    max_failure_share: float = 0.2
+    """Share of failed episodes in a step beyond which the run stops and says why."""
+
+    def __post_init__(self) -> None:
+        """Check ranges; raises ConfigError."""
+        require(self.temperature > 0, "rollout.temperature", self.temperature, "above 0")
+        for name in ("max_prompt_length", "max_response_length", "max_steps", "n_parallel_agents"):
+            require(getattr(self, name) >= 1, f"rollout.{name}", getattr(self, name), ">= 1")
+        share = self.max_failure_share
+        require(0 <= share <= 1, "rollout.max_failure_share", share, "in [0, 1]")
+        for name in ("step_timeout", "trajectory_timeout"):
+            value = getattr(self, name)
+            require(value is None or value > 0, f"rollout.{name}", value, "above 0, or null")
+
+
+@dataclass
+class LearnerConfig:
+    """How batches become updates."""
+
+    learning_rate: float | None = None
+    """Peak rate of AdamW. None: 3e-3 for the tiny model's adapters and 1e-3 for all of it; for
+    any other model 1e-5 for adapters and 1e-6 for all parameters."""
+    warmup_updates: int = 5
+    """Updates over which the rate rises linearly."""
+    decay: str = "constant"
+    """After the warm-up: constant, or cosine to 0 at the last step."""
+    betas: tuple[float, float] = (0.9, 0.99)
+    """Decay rates of AdamW's averages."""
+    weight_decay: float = 0.0
+    muon_learning_rate: float | None = None
+    """Peak rate of Muon on inner matrices, with `model.lora_rank=0`; None for AdamW alone."""
+    max_grad_norm: float = 1.0
+    """Gradients are scaled down to this norm."""
+    micro_tokens: int = 16384
+    """Positions of one forward and backward pass: lower it when memory runs out."""
+    num_epochs: int = 1
+    """Passes over each batch."""
+    minibatch_sequences: int = 0
+    """Sequences of one optimizer step; 0 for the whole batch."""
+
+    def __post_init__(self) -> None:
+        """Check ranges; raises ConfigError."""
+        rate = self.learning_rate
+        require(
+            rate is None or 0 < rate < 1,
+            "learner.learning_rate",
+            rate,
+            "in (0, 1), usually 1e-6 to 3e-3, or null",
+        )
+        for name in ("warmup_updates", "minibatch_sequences", "weight_decay"):
+            require(getattr(self, name) >= 0, f"learner.{name}", getattr(self, name), ">= 0")
+        for name in ("micro_tokens", "num_epochs"):
+            require(getattr(self, name) >= 1, f"learner.{name}", getattr(self, name), ">= 1")
+        require(self.max_grad_norm > 0, "learner.max_grad_norm", self.max_grad_norm, "above 0")
+        require(all(0 <= b < 1 for b in self.betas), "learner.betas", self.betas, "in [0, 1)")
+        require(
+            self.decay in ("constant", "cosine"), "learner.decay", self.decay, "constant or cosine"
+        )
+        muon = self.muon_learning_rate
+        require(
+            muon is None or 0 < muon < 1,
+            "learner.muon_learning_rate",
+            muon,
+            "in (0, 1), or null for AdamW alone",
+        )
+
+
+@dataclass
+class EvalConfig:
+    """When and on what the policy is judged."""
+
+    num_tasks: int = 512
+    """Held-out tasks, each different; fewer where a data set has fewer."""
+    every_steps: int = 20
+    """Steps between evaluations; there is one before the first step and one after the last."""
+    greedy: bool = True
+    """Also evaluate greedy decoding, beside sampling at `rollout.temperature`."""
+
+    def __post_init__(self) -> None:
+        """Check ranges; raises ConfigError."""
+        require(self.num_tasks >= 1, "eval.num_tasks", self.num_tasks, ">= 1")
+        require(self.every_steps >= 1, "eval.every_steps", self.every_steps, ">= 1")
+
+
+@dataclass
+class CheckpointConfig:
+    """When the run is saved."""
+
+    every_steps: int = 20
+    """Steps between checkpoints; the last step and an interrupt are saved too."""
+    keep: int = 2
+    """Newest checkpoints that stay."""
+
+    def __post_init__(self) -> None:
+        """Check ranges; raises ConfigError."""
+        require(self.every_steps >= 1, "checkpoint.every_steps", self.every_steps, ">= 1")
+        require(self.keep >= 1, "checkpoint.keep", self.keep, ">= 1")
+
+
+@dataclass
+class TrackingConfig:
+    """Where metrics go, beside `metrics.jsonl`."""
+
+    tensorboard: bool = True
+    """Write TensorBoard events."""
+
+
+@dataclass
+class TrainerConfig:
+    """A reinforcement learning run."""
+
+    env: EnvConfig = field(default_factory=EnvConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    algorithm: AlgorithmConfig = field(default_factory=AlgorithmConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    num_steps: int = 60
+    """Training steps: sample, give credit, update, publish."""
+    tasks_per_step: int = 32
+    """Different tasks of one step; the algorithm plays each several times."""
+    seed: int = 0
+    """Of tasks, sampling, adapters and the order of minibatches."""
+    run_dir: str | None = None
+    """Where everything is written; None makes `runs/<env>-<date>`."""
+    torch_threads: int | None = None
+    """Threads of one torch operation; None is 1 for the tiny model, else torch's own choice."""
+
+    def __post_init__(self) -> None:
+        """Check ranges; raises ConfigError."""
+        require(self.num_steps >= 1, "num_steps", self.num_steps, ">= 1")
+        require(self.tasks_per_step >= 1, "tasks_per_step", self.tasks_per_step, ">= 1")
+        require(self.seed >= 0, "seed", self.seed, ">= 0")
+        threads = self.torch_threads
+        require(threads is None or threads >= 1, "torch_threads", threads, ">= 1, or null")
+
+
+@dataclass
+class SFTConfig:
+    """A supervised fine-tuning run."""
+
+    data: str | None = None
+    """JSONL file with a `messages` list in each row, or `tiny` for the bundled teachers."""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    num_updates: int = 200
+    """Optimizer steps of `batch_sequences` conversations each."""
+    batch_sequences: int = 64
+    max_length: int = 1024
+    """Conversations of more tokens are refused, never cut."""
+    seed: int = 0
+    """Of the order of rows, adapters, and the bundled teachers."""
+    run_dir: str | None = None
+    """Where everything is written; None makes `runs/sft-<date>`."""
+    torch_threads: int | None = None
+    """Threads of one torch operation; None is 1 for the tiny model, else torch's own choice."""
+
+    def __post_init__(self) -> None:
+        """Check ranges; raises ConfigError."""
+        for name in ("num_updates", "batch_sequences", "max_length"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
+        require(self.seed >= 0, "seed", self.seed, ">= 0")
+        threads = self.torch_threads
+        require(threads is None or threads >= 1, "torch_threads", threads, ">= 1, or null")

@@ -1,0 +1,185 @@
+"""From rollouts as plain token records to padded tensors.
+
+`Rollout` is what an algorithm gives credit to, `TokenSequence` is what a learner learns from,
+`TokenBatch` is one micro-batch of them on the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+class BatchError(ValueError):
+    """A token record that cannot be learned from."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledSequence:
+    """One token sequence as it was sampled. Made from a rollout's token record."""
+
+    token_ids: tuple[int, ...]
+    """Prompt, completions and everything between, length L >= 2."""
+    action_mask: tuple[bool, ...]
+    """True where the policy chose the id, length L; never at position 0."""
+    logprobs: tuple[float, ...]
+    """The sampler's natural logarithms where the mask is True, 0.0 elsewhere, length L."""
+
+    def __post_init__(self) -> None:
+        """Check what the learner relies on.
+
+        Raises:
+            BatchError: Lengths differ, nothing was sampled, position 0 was, or a logprob of a
+                sampled id is positive or not finite.
+        """
+        length = len(self.token_ids)
+        if not len(self.action_mask) == len(self.logprobs) == length:
+            raise BatchError(
+                "token_ids, action_mask and logprobs must have one length, got "
+                f"{length}, {len(self.action_mask)} and {len(self.logprobs)}"
+            )
+        if not any(self.action_mask):
+            raise BatchError(f"a sequence of {length} ids has no sampled id to learn from")
+        if self.action_mask[0]:
+            raise BatchError("position 0 cannot be sampled: nothing precedes it")
+        for position, (sampled, logprob) in enumerate(
+            zip(self.action_mask, self.logprobs, strict=True)
+        ):
+            # `not <=` is also True for NaN.
+            if sampled and not -float("inf") < logprob <= 1e-6:
+                raise BatchError(
+                    f"logprob at position {position} must be finite and at most 0, got {logprob!r}"
+                )
+
+    @property
+    def num_actions(self) -> int:
+        """Number of sampled ids."""
+        return sum(self.action_mask)
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One trajectory with its reward. Made from an Episode, read by an algorithm's `credit`."""
+
+    group: int
+    """Equal for rollouts of the same task that are compared with each other."""
+    reward: float
+    """Total reward of the trajectory, finite."""
+    sequences: tuple[SampledSequence, ...]
+    """All that was sampled in it."""
+    greedy: bool = False
+    """Whether it was decoded greedily, as a baseline rather than to be learned from."""
+
+    def __post_init__(self) -> None:
+        """Refuse a reward that is not finite.
+
+        Raises:
+            BatchError: The reward is NaN or infinite.
+        """
+        if not -float("inf") < self.reward < float("inf"):
+            raise BatchError(f"reward must be finite, got {self.reward!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSequence:
+    """One sequence to learn from, with its credit. Made by an algorithm, read by the learner."""
+
+    sampled: SampledSequence
+    advantages: tuple[float, ...]
+    """One per position, read only where the action mask is True; length L."""
+
+    def __post_init__(self) -> None:
+        """Refuse lengths that differ.
+
+        Raises:
+            BatchError: There is not one advantage per position.
+        """
+        if len(self.advantages) != len(self.sampled.token_ids):
+            raise BatchError(
+                f"{len(self.advantages)} advantages for {len(self.sampled.token_ids)} positions"
+            )
+
+    def __len__(self) -> int:
+        """Number of ids."""
+        return len(self.sampled.token_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """Right-padded tensors of B sequences, T the longest.
+
+    No attention mask is needed: attention is causal, padding stands to the right, and what is
+    computed at padding is masked out of every sum.
+    """
+
+    token_ids: Tensor
+    """(B, T) int64, padded with 0."""
+    action_mask: Tensor
+    """(B, T) bool."""
+    sampler_logprobs: Tensor
+    """(B, T) float32."""
+    advantages: Tensor
+    """(B, T) float32."""
+
+    @property
+    def num_actions(self) -> int:
+        """Number of sampled ids in the batch."""
+        return int(self.action_mask.sum())
+
+
+def collate(
+    sequences: Sequence[TokenSequence], *, device: torch.device | str = "cpu"
+) -> TokenBatch:
+    """Pad sequences to the longest of them.
+
+    Args:
+        sequences: At least one.
+        device: Where the tensors live.
+
+    Raises:
+        BatchError: There is no sequence.
+    """
+    if not sequences:
+        raise BatchError("cannot collate an empty batch")
+    width = max(len(s) for s in sequences)
+
+    def pad(rows: Iterable[Sequence], dtype: torch.dtype) -> Tensor:
+        padded = [[*row, *[0] * (width - len(row))] for row in rows]
+        return torch.tensor(padded, dtype=dtype, device=device)
+
+    return TokenBatch(
+        token_ids=pad((s.sampled.token_ids for s in sequences), torch.int64),
+        action_mask=pad((s.sampled.action_mask for s in sequences), torch.bool),
+        sampler_logprobs=pad((s.sampled.logprobs for s in sequences), torch.float32),
+        advantages=pad((s.advantages for s in sequences), torch.float32),
+    )
+
+
+def make_micro_batches(
+    sequences: Sequence[TokenSequence], micro_tokens: int
+) -> list[list[TokenSequence]]:
+    """Cut sequences into micro-batches whose padded area B x T is at most `micro_tokens`.
+
+    Sequences are sorted by length, so that little is padded. One that is longer than
+    `micro_tokens` forms a micro-batch alone: the budget bounds memory, it drops nothing.
+
+    Args:
+        sequences: In any order.
+        micro_tokens: Budget of positions, padding included; at least 1.
+
+    Raises:
+        BatchError: The budget is below 1.
+    """
+    if micro_tokens < 1:
+        raise BatchError(f"micro_tokens must be at least 1, got {micro_tokens}")
+    batches: list[list[TokenSequence]] = []
+    for sequence in sorted(sequences, key=len):  # ascending: the newest is the widest
+        current = batches[-1] if batches else None
+        if current is not None and (len(current) + 1) * len(sequence) <= micro_tokens:
+            current.append(sequence)
+        else:
+            batches.append([sequence])
+    return batches

@@ -1,0 +1,210 @@
+"""The learner: one copy of the policy and its optimizer. One update is exact however it is cut."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from rllm_learn.core.batch import TokenBatch, TokenSequence, collate, make_micro_batches
+from rllm_learn.core.logprobs import token_entropies, token_logprobs
+from rllm_learn.core.losses import LossSum
+from rllm_learn.core.model import merged_weights, trainable_parameters
+from rllm_learn.core.optimizer import LearningRate, Optimizers
+
+LossFunction: TypeAlias = Callable[[Tensor, TokenBatch], LossSum]
+"""From the policy's logprobs (B, T) and the batch to a sum and a count."""
+
+
+@dataclass(frozen=True)
+class UpdateRule:
+    """How one batch becomes an update."""
+
+    learning_rate: LearningRate = field(default_factory=lambda: LearningRate(1e-3))
+    betas: tuple[float, float] = (0.9, 0.99)
+    """Decay rates of AdamW's two averages."""
+    weight_decay: float = 0.0
+    muon_learning_rate: float | None = None
+    """Peak rate of Muon on inner matrices; None for AdamW alone."""
+    max_grad_norm: float = 1.0
+    """Gradients are scaled down to this 2-norm over all parameters."""
+    micro_tokens: int = 16384
+    """Positions, padding included, of one forward and backward pass: bounds memory."""
+    num_epochs: int = 1
+    """Passes over each batch."""
+    minibatch_sequences: int = 0
+    """Sequences of one optimizer step; 0 makes one step of the whole batch."""
+    temperature: float = 1.0
+    """What the sampler divided the logits by."""
+    seed: int = 0
+    """Draws the order of minibatches."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateReport:
+    """What one update did. Made by the learner, read by the training loop."""
+
+    metrics: dict[str, float]
+    """Means over sampled tokens, gradient norm (before clipping), learning rate."""
+    num_optimizer_steps: int
+    """Steps that were applied."""
+    num_skipped_steps: int
+    """Steps left out because their gradient or loss was not finite."""
+
+
+class Learner:
+    """Holds the policy that learns. `update` is the only thing that changes its weights."""
+
+    def __init__(self, policy: nn.Module, rule: UpdateRule):
+        """Take a policy, as `load_policy` made it, and build its optimizer."""
+        self.policy = policy
+        self.rule = rule
+        self.parameters = trainable_parameters(policy)
+        self.device = next(iter(self.parameters.values())).device
+        self.optimizers = Optimizers(
+            self.parameters,
+            betas=rule.betas,
+            weight_decay=rule.weight_decay,
+            muon_learning_rate=rule.muon_learning_rate,
+        )
+        self.num_updates = 0
+        """Optimizer steps so far, skipped ones included: the position in the schedule."""
+
+    def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:
+        """Learn from sequences: one optimizer step a minibatch, `num_epochs` times over.
+
+        Args:
+            sequences: At least one, in any order.
+            loss: Called once a micro-batch.
+
+        Returns:
+            Means of losses and stats over all counted tokens. `sampler_gap` and
+            `sampler_gap_max` (absolute differences of the policy's logprobs and the sampler's)
+            are of the first step alone: only there are the weights those that sampled.
+        """
+        sums: dict[str, float] = defaultdict(float)
+        reports = [self._step(batch, loss, sums) for batch in self._minibatches(sequences)]
+        gap, gap_max, num_gap = reports[0][1:]
+        count = max(sums.pop("count"), 1.0)
+        applied = sum(finite for finite, *_ in reports)
+        return UpdateReport(
+            metrics={
+                **{name: total / count for name, total in sums.items() if name != "grad_norm"},
+                "grad_norm": sums["grad_norm"] / len(reports),
+                "learning_rate": self.rule.learning_rate.at(self.num_updates - 1),
+                "sampler_gap": gap / max(num_gap, 1),
+                "sampler_gap_max": gap_max,
+            },
+            num_optimizer_steps=applied,
+            num_skipped_steps=len(reports) - applied,
+        )
+
+    @torch.no_grad()
+    def logprobs(self, sequences: Sequence[TokenSequence]) -> list[list[float]]:
+        """Return the policy's logprob of every id of each sequence, 0.0 at position 0."""
+        result = []
+        for sequence in sequences:
+            batch = collate([sequence], device=self.device)
+            logits = self.policy(input_ids=batch.token_ids, use_cache=False).logits
+            temperature = self.rule.temperature
+            logprobs = token_logprobs(logits, batch.token_ids, temperature=temperature)
+            result.append(logprobs[0].tolist())
+        return result
+
+    def export_weights(self) -> dict[str, Tensor]:
+        """Return what differs from the model as loaded, under the loaded model's names."""
+        return dict(merged_weights(self.policy))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that the next update depends on, besides the frozen weights."""
+        return {
+            "parameters": {name: p.detach().cpu() for name, p in self.parameters.items()},
+            "optimizers": self.optimizers.state_dict(),
+            "num_updates": self.num_updates,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned.
+
+        Raises:
+            ValueError: The state is of another model or another set of trained parameters.
+        """
+        saved = state["parameters"]
+        if saved.keys() != self.parameters.keys():
+            other = sorted(saved.keys() ^ self.parameters.keys())[:3]
+            raise ValueError(
+                f"the state holds other parameters than this policy trains, for example {other}; "
+                "resume with the model and the LoRA rank that it was saved with"
+            )
+        for name, parameter in self.parameters.items():
+            if parameter.shape != saved[name].shape:
+                raise ValueError(
+                    f"{name} has shape {tuple(parameter.shape)} here and "
+                    f"{tuple(saved[name].shape)} in the state"
+                )
+            parameter.data.copy_(saved[name])
+        self.optimizers.load_state_dict(state["optimizers"])
+        self.num_updates = state["num_updates"]
+
+    def _minibatches(self, sequences: Sequence[TokenSequence]) -> Iterator[list[TokenSequence]]:
+        size = self.rule.minibatch_sequences or len(sequences)
+        for _ in range(self.rule.num_epochs):
+            # The order depends on the seed and the update's number alone, so a resumed run
+            # draws what an uninterrupted one would.
+            order = torch.Generator().manual_seed(self.rule.seed * 1_000_003 + self.num_updates)
+            indices = torch.randperm(len(sequences), generator=order).tolist()
+            for start in range(0, len(indices), size):
+                yield [sequences[i] for i in indices[start : start + size]]
+
+    def _step(
+        self, minibatch: list[TokenSequence], loss: LossFunction, sums: dict[str, float]
+    ) -> tuple[bool, float, float, int]:
+        """Take one optimizer step; return whether it was finite, and the gap to the sampler.
+
+        Gradients of sums are added up over micro-batches and divided once by the total count.
+        """
+        total = gap = gap_max = 0.0
+        count = num_actions = 0
+        for micro_batch in make_micro_batches(minibatch, self.rule.micro_tokens):
+            batch = collate(micro_batch, device=self.device)
+            logits = self.policy(input_ids=batch.token_ids, use_cache=False).logits
+            temperature = self.rule.temperature
+            logprobs = token_logprobs(logits, batch.token_ids, temperature=temperature)
+            loss_sum = loss(logprobs, batch)
+            loss_sum.total.backward()
+            total += loss_sum.total.item()
+            count += loss_sum.count
+            for name, value in loss_sum.stats.items():
+                sums[name] += value.item()
+            entropies = token_entropies(logits, temperature=temperature)
+            sums["entropy"] += entropies[batch.action_mask].sum().item()
+            gaps = (logprobs.detach() - batch.sampler_logprobs)[batch.action_mask].abs()
+            gap += gaps.sum().item()
+            gap_max = max(gap_max, gaps.max().item())
+            num_actions += gaps.numel()
+        sums["loss"] += total
+        sums["count"] += count
+        return self._apply(total, count, sums), gap, gap_max, num_actions
+
+    def _apply(self, total: float, count: int, sums: dict[str, float]) -> bool:
+        """Normalise, clip and apply the gradients, or drop them if anything is not finite."""
+        gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
+        for gradient in gradients:
+            gradient.div_(max(count, 1))
+        norm = nn.utils.clip_grad_norm_(
+            list(self.parameters.values()), self.rule.max_grad_norm
+        ).item()
+        finite = math.isfinite(norm) and math.isfinite(total)
+        if finite:
+            schedule = self.rule.learning_rate
+            self.optimizers.step(schedule.at(self.num_updates), peak=schedule.peak)
+            sums["grad_norm"] += norm
+        self.num_updates += 1
+        for parameter in self.parameters.values():
+            parameter.grad = None
+        return finite

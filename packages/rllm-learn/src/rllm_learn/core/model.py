@@ -1,0 +1,91 @@
+"""Load the policy: a causal language model, with LoRA adapters or in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import peft
+import torch
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySpec:
+    """Which model is trained, and which part of it. Made from a configuration, read here."""
+
+    path: Path
+    """A directory that transformers' `from_pretrained` reads."""
+    lora_rank: int = 8
+    """Rank of the adapters on every linear layer but the head; 0 trains all parameters."""
+    lora_alpha: float = 16.0
+    """Adapters are scaled by alpha / rank."""
+    dtype: str = "float32"
+    """Of the base weights: `float32`, `bfloat16` or `float16`; adapters are float32 always."""
+    device: str = "cpu"
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, about a third more time."""
+    seed: int = 0
+    """Draws the adapters' first values."""
+
+
+def load_policy(spec: PolicySpec) -> nn.Module:
+    """Load the model and make exactly what is trained require gradients.
+
+    Hu et al. 2021, "LoRA": W + (alpha / r) B A, B starting at zero, so that the policy starts as
+    the model that was loaded.
+
+    Returns:
+        The model, in evaluation mode (no dropout: the logprobs learned from must be those that
+        were sampled from); a `peft.PeftModel` with LoRA.
+    """
+    model = AutoModelForCausalLM.from_pretrained(spec.path, dtype=getattr(torch, spec.dtype))
+    if spec.gradient_checkpointing:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+        model.enable_input_require_grads()
+    if spec.lora_rank:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(spec.seed)
+            model = peft.get_peft_model(
+                model,
+                peft.LoraConfig(
+                    r=spec.lora_rank,
+                    lora_alpha=spec.lora_alpha,  # pyright: ignore[reportArgumentType]
+                    target_modules="all-linear",
+                    task_type="CAUSAL_LM",
+                ),
+            )
+    model.to(spec.device)
+    # Checkpointing is only active in training mode; these models have no other use for it.
+    model.train(spec.gradient_checkpointing)
+    return model
+
+
+def trainable_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the parameters that learn, by name, in the model's order."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Yield what differs from the model as loaded, under the loaded model's parameter names.
+
+    With LoRA that is W + (alpha / r) B A of each adapted layer, computed in float32; without it,
+    every trainable parameter. A sampler that copies these holds the policy's weights exactly.
+
+    Yields:
+        Name, and a tensor that shares no memory with the model.
+    """
+    if not isinstance(model, peft.PeftModel):
+        for name, parameter in trainable_parameters(model).items():
+            yield name, parameter.detach().clone()
+        return
+    for name, module in model.get_base_model().named_modules():
+        if isinstance(module, peft.tuners.lora.LoraLayer):
+            base = module.get_base_layer()
+            weight = base.weight.detach()
+            merged = weight.float()
+            for adapter in module.active_adapters:
+                merged = merged + module.get_delta_weight(adapter).detach().float()  # pyright: ignore[reportCallIssue]
+            yield f"{name}.weight", merged.to(weight.dtype)

@@ -1,0 +1,119 @@
+"""The sampler in process: an execution engine over a rollout engine, on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from rllm_agents import (
+    AgentExecutionEngine,
+    Episode,
+    RolloutEngine,
+    RolloutRequest,
+    SamplingParams,
+)
+from rllm_learn.algorithms import PlannedRollout
+from rllm_learn.errors import TrainingError
+from rllm_learn.records import to_rollouts
+from rllm_learn.step import Sample
+
+
+class EngineSampler:
+    """Plays planned rollouts with an AgentExecutionEngine and keeps its weights up to date."""
+
+    def __init__(
+        self,
+        engine: AgentExecutionEngine,
+        rollout_engine: RolloutEngine,
+        runner: asyncio.Runner,
+        *,
+        temperature: float,
+        seed: int,
+        max_failure_share: float,
+    ):
+        """Take what it drives.
+
+        Args:
+            engine: Runs the episodes.
+            rollout_engine: Samples the tokens for `engine`.
+            runner: The event loop that both live on.
+            temperature: Of rollouts that are not greedy.
+            seed: With the step and the rollout's place in the plan, seeds its sampling.
+            max_failure_share: Share of failed episodes in a step beyond which the run stops.
+        """
+        self._engine = engine
+        self._rollout_engine = rollout_engine
+        self._runner = runner
+        self._temperature = temperature
+        self._seed = seed
+        self._max_failure_share = max_failure_share
+
+    def sample(
+        self, plan: Sequence[PlannedRollout], tasks: Sequence[dict[str, Any]], step: int
+    ) -> Sample:
+        """Play every planned rollout; the same seed, step and weights give the same rollouts.
+
+        Raises:
+            TrainingError: More episodes failed than `max_failure_share`; their reasons are named.
+        """
+        requests = [
+            RolloutRequest(
+                task=dict(tasks[planned.task_index]),
+                id=f"step-{step}/task-{planned.task_index}/rollout-{index}",
+                sampling=SamplingParams(
+                    temperature=0.0 if planned.greedy else self._temperature,
+                    seed=rollout_seed(self._seed, step, index),
+                ),
+            )
+            for index, planned in enumerate(plan)
+        ]
+        episodes = self._runner.run(self._engine.execute_requests(requests))
+        self._check_failures(episodes, step)
+        learned = [e for e, planned in zip(episodes, plan, strict=True) if not planned.greedy]
+        return Sample(to_rollouts(episodes, plan), episodes, episode_metrics(learned))
+
+    def publish(self, weights: Mapping[str, Tensor], version: int) -> None:
+        """Push weights into the running rollout engine."""
+        self._runner.run(self._rollout_engine.load_weights(weights, version=version))
+
+    def _check_failures(self, episodes: Sequence[Episode], step: int) -> None:
+        failed = [e for e in episodes if e.failed]
+        if len(failed) <= self._max_failure_share * len(episodes):
+            return
+        reasons = Counter(f"{e.termination_reason}: {e.error}" for e in failed).most_common(3)
+        listed = "; ".join(f"{count} x {reason}" for reason, count in reasons)
+        raise TrainingError(
+            f"{len(failed)} of {len(episodes)} episodes of step {step} failed, more than "
+            f"rollout.max_failure_share={self._max_failure_share:g} allows: {listed}"
+        )
+
+
+def rollout_seed(seed: int, step: int, index: int) -> int:
+    """Return a sampling seed that no other rollout of the run has, for fewer than 2**20 a step."""
+    return ((seed * 2**20 + step) * 2**20 + index) % 2**63
+
+
+def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
+    """Return what a step's episodes came to; means are over those with an outcome."""
+    rewards = [e.reward for e in episodes if e.reward is not None]
+    records = [
+        record
+        for episode in episodes
+        for trajectory in episode.trajectories
+        for record in trajectory.token_records
+    ]
+    turns = sum(len(record.turns) for record in records)
+    tokens = sum(turn.stop - turn.start for record in records for turn in record.turns)
+    num = max(len(rewards), 1)
+    return {
+        "train/reward": sum(rewards) / num,
+        "train/success": sum(e.is_correct for e in episodes if not e.failed) / num,
+        "train/episodes": float(len(episodes)),
+        "train/failed_episodes": float(len(episodes) - len(rewards)),
+        "train/turns": turns / num,
+        "train/response_tokens": tokens / num,
+    }

@@ -1,0 +1,95 @@
+"""From settings to the core's own inputs: values that follow from others are worked out here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from rllm_learn.config.schema import LearnerConfig, ModelConfig
+from rllm_learn.core.learner import UpdateRule
+from rllm_learn.core.model import PolicySpec
+from rllm_learn.core.optimizer import LearningRate
+from rllm_learn.errors import ConfigError
+
+
+def apply_torch_threads(threads: int | None, model_path: str) -> None:
+    """Set the threads of one torch operation; None is 1 for the tiny model, else torch's choice.
+
+    For a model this small the threads' meeting costs more than the arithmetic they share.
+    """
+    if threads is None and model_path.startswith("tiny"):
+        threads = 1
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def policy_spec(model: ModelConfig, path: Path, *, seed: int) -> PolicySpec:
+    """Return what to load, with the device chosen.
+
+    Raises:
+        ConfigError: The device is not one of torch's, or is not on this machine.
+    """
+    device = model.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        first = str(error).splitlines()[0]
+        raise ConfigError(f"model.device={device!r} cannot be used here: {first}") from error
+    return PolicySpec(
+        path=path,
+        lora_rank=model.lora_rank,
+        lora_alpha=model.lora_alpha,
+        dtype=model.dtype,
+        device=device,
+        gradient_checkpointing=model.gradient_checkpointing,
+        seed=seed,
+    )
+
+
+def learning_rate(learner: LearnerConfig, model: ModelConfig) -> float:
+    """Return the peak rate: the one that is set, or the default that suits the model."""
+    if learner.learning_rate is not None:
+        return learner.learning_rate
+    if model.path.startswith("tiny"):
+        return 3e-3 if model.lora_rank else 1e-3
+    return 1e-5 if model.lora_rank else 1e-6
+
+
+def update_rule(
+    learner: LearnerConfig,
+    model: ModelConfig,
+    total_updates: int,
+    *,
+    seed: int,
+    temperature: float = 1.0,
+) -> UpdateRule:
+    """Return how the learner turns batches into updates.
+
+    Raises:
+        ConfigError: Muon is asked for together with LoRA.
+    """
+    if learner.muon_learning_rate is not None and model.lora_rank:
+        raise ConfigError(
+            "learner.muon_learning_rate is for whole matrices: set model.lora_rank=0, "
+            "or leave it null"
+        )
+    return UpdateRule(
+        learning_rate=LearningRate(
+            peak=learning_rate(learner, model),
+            warmup_updates=learner.warmup_updates,
+            decay="cosine" if learner.decay == "cosine" else "constant",
+            total_updates=total_updates,
+        ),
+        betas=(learner.betas[0], learner.betas[1]),
+        weight_decay=learner.weight_decay,
+        muon_learning_rate=learner.muon_learning_rate,
+        max_grad_norm=learner.max_grad_norm,
+        micro_tokens=learner.micro_tokens,
+        num_epochs=learner.num_epochs,
+        minibatch_sequences=learner.minibatch_sequences,
+        temperature=temperature,
+        seed=seed,
+    )

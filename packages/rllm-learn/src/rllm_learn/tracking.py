@@ -1,0 +1,100 @@
+"""Where a run's numbers go: a JSONL file, TensorBoard events, a picture of the curve."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from torch.utils.tensorboard import SummaryWriter
+
+
+class MetricsWriter:
+    """Appends each step's metrics to `metrics.jsonl` and to TensorBoard events.
+
+    Rows are flushed one by one, so that a killed run leaves all of its complete steps. When a run
+    resumes at step n, rows after n, which will be made again, are dropped first.
+    """
+
+    def __init__(self, run_dir: Path, *, tensorboard: bool, resume_step: int = 0):
+        """Open the files of a run directory.
+
+        Args:
+            run_dir: Exists.
+            tensorboard: Whether to write events too.
+            resume_step: Steps that are complete; 0 for a new run.
+        """
+        self._path = run_dir / "metrics.jsonl"
+        self.rows = [row for row in read_metrics(self._path) if row["step"] <= resume_step]
+        """All rows of the run so far."""
+        with self._path.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in self.rows)
+        self._file = self._path.open("a", encoding="utf-8")
+        self._events = (
+            SummaryWriter(str(run_dir / "tensorboard"), purge_step=resume_step + 1)
+            if tensorboard
+            else None
+        )
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Add one row; numbers that are not finite are written as null."""
+        finite = {k: v if math.isfinite(v) else None for k, v in metrics.items()}
+        row = {"step": step, **finite}
+        self.rows.append(row)
+        self._file.write(json.dumps(row) + "\n")
+        self._file.flush()
+        if self._events is not None:
+            for name, value in metrics.items():
+                self._events.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        """Flush and close; may be called twice."""
+        self._file.close()
+        if self._events is not None:
+            self._events.close()
+
+
+def read_metrics(path: Path) -> list[dict]:
+    """Return the complete rows of a metrics file; none when it is absent.
+
+    A last line that was cut by a kill is left out.
+    """
+    rows = []
+    if path.exists():
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                continue
+    return rows
+
+
+def plot_curve(path: Path, rows: Sequence[Mapping[str, float]], *, title: str) -> None:
+    """Draw held-out pass@1 and the training reward over the steps.
+
+    Args:
+        path: A PNG file.
+        rows: As `MetricsWriter.rows`.
+        title: Above the axes.
+    """
+    # The Figure object draws without a display and without pyplot's global state.
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    curves = {
+        "train/reward": ("training reward", {"color": "0.75", "linewidth": 1.0}),
+        "eval/pass_at_1": ("held-out pass@1, sampled", {"color": "C0", "marker": "o"}),
+        "eval/greedy_pass_at_1": ("held-out pass@1, greedy", {"color": "C1", "marker": "s"}),
+    }
+    for key, (label, style) in curves.items():
+        points = [(row["step"], row[key]) for row in rows if row.get(key) is not None]
+        if points:
+            axes.plot(*zip(*points, strict=True), label=label, **style)
+    axes.set_xlabel("training step")
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_title(title)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right")
+    figure.savefig(path, dpi=110)

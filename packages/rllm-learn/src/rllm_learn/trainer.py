@@ -1,0 +1,236 @@
+"""AgentTrainer: alternate between sampling and learning, and leave a run directory behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rllm_agents import BaseAgent, ChatAgent
+from rllm_envs import Dataset, GymEnv
+from rllm_learn import run_dir
+from rllm_learn.algorithms import ALGORITHMS
+from rllm_learn.assembly import Parts, Players, assemble
+from rllm_learn.config import TrainerConfig, to_settings
+from rllm_learn.core.checkpoint import latest_checkpoint, save_checkpoint
+from rllm_learn.display import Display
+from rllm_learn.errors import TrainingError
+from rllm_learn.evaluator import Evaluator
+from rllm_learn.resources import Stopwatch
+from rllm_learn.step import StepReport, train_step
+from rllm_learn.tracking import MetricsWriter, plot_curve
+
+MAX_NON_FINITE_STEPS = 3
+"""Updates in a row without a finite gradient after which the run stops."""
+
+
+class AgentTrainer:
+    """Trains an agent's policy on an environment by reinforcement learning.
+
+    Example:
+        ```python
+        trainer = AgentTrainer(
+            agent_class=ChatAgent,
+            env_class=GymEnv,
+            config={"num_steps": 40},
+            env_args={"env_id": "rllm/Arithmetic-v0"},
+        )
+        summary = trainer.train()
+        ```
+    """
+
+    def __init__(
+        self,
+        agent_class: type[BaseAgent] = ChatAgent,
+        env_class: type = GymEnv,
+        config: Any = None,
+        train_dataset: Dataset | Sequence[dict[str, Any]] | None = None,
+        val_dataset: Dataset | Sequence[dict[str, Any]] | None = None,
+        agent_args: Mapping[str, Any] | None = None,
+        env_args: Mapping[str, Any] | None = None,
+        *,
+        resume: bool = False,
+    ):
+        """Check the settings; nothing is loaded before `train`.
+
+        Args:
+            agent_class: Made anew for each episode as `agent_class(**agent_args)`.
+            env_class: Made anew for each episode as `env_class.from_dict({**task, **env_args})`.
+            config: A TrainerConfig, a DictConfig as `hydra.main` gives it, a mapping of what
+                differs from `grpo_trainer`, or None.
+            train_dataset: Tasks to train on; None draws them from `config.env`.
+            val_dataset: Held-out tasks; None holds some of `train_dataset` out, or draws them
+                from the environment's test split.
+            agent_args: Arguments of every agent; None takes `config.agent`.
+            env_args: Arguments of every environment; None takes `config.env`.
+            resume: Go on with the run in `config.run_dir`.
+
+        Raises:
+            ConfigError: A setting is unknown, out of range, or does not go with another.
+        """
+        self.config = to_settings(config, TrainerConfig, config_name="grpo_trainer")
+        self._players = Players(agent_class, env_class, agent_args, env_args)
+        self._datasets = train_dataset, val_dataset
+        self._resume = resume
+
+    def train(self) -> dict[str, Any]:
+        """Run to the last step and return the summary that is also in `summary.json`.
+
+        Everything is written to the run directory: `config.yaml`, `metrics.jsonl`, TensorBoard
+        events, `curve.png`, `episodes/`, `checkpoints/`, the trained `adapter/` (or `model/`).
+
+        Raises:
+            ConfigError: A setting turns out wrong when its model, data or environment is opened.
+            TrainingError: The run cannot go on.
+            KeyboardInterrupt: After a checkpoint of the last complete step was written.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._train()
+        # A notebook's cell runs inside a loop; the run gets a thread, and a loop, of its own.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(self._train).result()
+
+    def _train(self) -> dict[str, Any]:
+        config = self.config
+        path = Path(config.run_dir or run_dir.default_run_dir(config.env.id.rpartition("/")[2]))
+        with ExitStack() as stack:
+            stack.enter_context(run_dir.locked(path))
+            (run_dir.check_resumable if self._resume else run_dir.start)(path, config)
+            runner = stack.enter_context(asyncio.Runner())
+            parts = assemble(config, self._players, self._datasets, runner)
+            stack.callback(parts.close)
+            return _Run(config, path, parts, resume=self._resume).run()
+
+
+class _Run:
+    """One run of the loop over assembled parts."""
+
+    def __init__(self, config: TrainerConfig, path: Path, parts: Parts, *, resume: bool):
+        self.config = config
+        self.path = path
+        self.parts = parts
+        self.algorithm = ALGORITHMS[config.algorithm.name][1](config.algorithm)
+        self.stopwatch = Stopwatch()
+        self.step = 0
+        """Complete steps."""
+        self.weights_version = 0
+        self.display = Display(config.num_steps)
+        if resume:
+            self._restore()
+        self.writer = MetricsWriter(
+            path, tensorboard=config.tracking.tensorboard, resume_step=self.step
+        )
+        self.evaluator = Evaluator(config, path, parts, self.writer)
+
+    def run(self) -> dict[str, Any]:
+        """Sample, learn, publish, step after step; evaluate and save now and then."""
+        config, parts = self.config, self.parts
+        non_finite = 0
+        with self.display:
+            self.display.line(f"run directory: {self.path}")
+            try:
+                if self.step == 0:
+                    self.display.line(self.evaluator.evaluate(0))
+                while self.step < config.num_steps:
+                    report = train_step(
+                        parts.sampler,
+                        parts.learner,
+                        self.algorithm,
+                        parts.tasks.batch(self.step, config.tasks_per_step),
+                        step=self.step,
+                        weights_version=self.weights_version,
+                    )
+                    self.step += 1
+                    self.weights_version = report.weights_version
+                    self._report(report)
+                    non_finite = self._count_non_finite(report, non_finite)
+                    if self._is_due(config.eval.every_steps):
+                        self.display.line(self.evaluator.evaluate(self.step))
+                    if self._is_due(config.checkpoint.every_steps):
+                        self._save()
+            except KeyboardInterrupt:
+                self._save()
+                self.display.line(
+                    f"interrupted: {self.step} of {config.num_steps} steps are saved; go on with "
+                    f"`rllm train --resume run_dir={self.path}`"
+                )
+                raise
+            finally:
+                self.writer.close()
+        return self._finish()
+
+    def _is_due(self, every_steps: int) -> bool:
+        return self.step % every_steps == 0 or self.step == self.config.num_steps
+
+    def _report(self, report: StepReport) -> None:
+        self.writer.write(self.step, report.metrics)
+        self.evaluator.write_group(self.step, report.episodes)
+        figures = {
+            "reward": report.metrics["train/reward"],
+            "turns": report.metrics["train/turns"],
+            "tokens": report.metrics["train/response_tokens"],
+        }
+        self.display.step(self.step, figures)
+        if report.skipped is not None:
+            self.display.line(f"step {self.step}: {report.skipped}; no update")
+
+    def _count_non_finite(self, report: StepReport, before: int) -> int:
+        if report.metrics.get("learner/skipped_steps", 0.0) == 0.0:
+            return 0
+        if before + 1 >= MAX_NON_FINITE_STEPS:
+            ids = [e.id for e in report.episodes[:8]]
+            raise TrainingError(
+                f"{before + 1} steps in a row had a gradient that is not finite; the weights are "
+                f"those of before. Lower learner.learning_rate; the last episodes are {ids}"
+            )
+        return before + 1
+
+    def _save(self) -> None:
+        def write(directory: Path) -> None:
+            torch.save(self.parts.learner.state_dict(), directory / "learner.pt")
+            counters = {"step": self.step, "weights_version": self.weights_version}
+            run_dir.write_json(directory / "state.json", counters)
+
+        save_checkpoint(
+            self.path / "checkpoints", self.step, write, keep=self.config.checkpoint.keep
+        )
+
+    def _restore(self) -> None:
+        checkpoint, rejected = latest_checkpoint(self.path / "checkpoints")
+        for line in rejected:
+            self.display.line(line)
+        if checkpoint is None:
+            self.display.line(f"no checkpoint in {self.path}: starting from step 0")
+            return
+        state = torch.load(checkpoint.path / "learner.pt", weights_only=True)
+        self.parts.learner.load_state_dict(state)
+        self.step = checkpoint.step
+        self.weights_version = run_dir.read_json(checkpoint.path / "state.json")["weights_version"]
+        self.parts.sampler.publish(self.parts.learner.export_weights(), self.weights_version)
+        self.display.line(f"resumed at step {self.step}")
+
+    def _finish(self) -> dict[str, Any]:
+        saved = self.parts.save_policy(self.path)
+        plot_curve(
+            self.path / "curve.png",
+            self.writer.rows,
+            title=f"{self.config.algorithm.name.upper()} on {self.config.env.id}",
+        )
+        summary = {
+            **self.evaluator.summary(),
+            "steps": self.step,
+            "weights_versions": self.weights_version,
+            "seed": self.config.seed,
+            **self.stopwatch.elapsed(),
+            "run_dir": str(self.path),
+            "policy": str(saved),
+        }
+        run_dir.write_json(self.path / "summary.json", summary)
+        return summary

@@ -1,0 +1,83 @@
+"""Small stand-ins for tests of rllm_learn."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import torch
+from torch import nn
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from rllm_learn.core.batch import SampledSequence, TokenSequence
+
+
+def tiny_policy(seed: int = 0, *, tied: bool = True) -> Qwen3ForCausalLM:
+    """A two-layer Qwen3 with random weights and 32 ids."""
+    config = Qwen3Config(
+        vocab_size=32,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        max_position_embeddings=64,
+        tie_word_embeddings=tied,
+        initializer_range=0.2,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Qwen3ForCausalLM(config).eval()
+
+
+class UnigramPolicy(nn.Module):
+    """Predicts the same distribution everywhere: its gradients can be worked out by hand."""
+
+    def __init__(self, logits: list[float]):
+        super().__init__()
+        self.logits = nn.Parameter(torch.tensor(logits))
+
+    def forward(self, input_ids: torch.Tensor, use_cache: bool = False) -> SimpleNamespace:
+        return SimpleNamespace(logits=self.logits.expand(*input_ids.shape, -1))
+
+
+def sequence(
+    token_ids: list[int],
+    *,
+    sampled: list[int],
+    logprobs: float | list[float] = -1.0,
+    advantage: float = 1.0,
+) -> TokenSequence:
+    """A sequence whose positions `sampled` were sampled, all with one advantage."""
+    values = [logprobs] * len(sampled) if isinstance(logprobs, float) else logprobs
+    by_position = dict(zip(sampled, values, strict=True))
+    record = SampledSequence(
+        token_ids=tuple(token_ids),
+        action_mask=tuple(i in by_position for i in range(len(token_ids))),
+        logprobs=tuple(by_position.get(i, 0.0) for i in range(len(token_ids))),
+    )
+    return TokenSequence(record, advantages=(advantage,) * len(token_ids))
+
+
+def random_sequences(count: int, *, seed: int = 0, vocabulary: int = 32) -> list[TokenSequence]:
+    """Sequences of 4 to 20 ids, half of the positions sampled, random advantages."""
+    draw = torch.Generator().manual_seed(seed)
+
+    def integers(low: int, high: int, n: int) -> list[int]:
+        return torch.randint(low, high, (n,), generator=draw).tolist()
+
+    result = []
+    for _ in range(count):
+        length = integers(4, 21, 1)[0]
+        sampled = sorted({1 + i % (length - 1) for i in integers(0, 100, length // 2)})
+        values = (-torch.rand(len(sampled), generator=draw) * 4).tolist()
+        advantage = float(torch.randn(1, generator=draw))
+        result.append(
+            sequence(
+                integers(0, vocabulary, length),
+                sampled=sampled,
+                logprobs=values,
+                advantage=advantage,
+            )
+        )
+    return result

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from learn_fakes import random_sequences, sequence
+
+from rllm_learn.core.batch import (
+    BatchError,
+    Rollout,
+    SampledSequence,
+    TokenSequence,
+    collate,
+    make_micro_batches,
+)
+
+
+def test_collating_pads_to_the_right_with_what_is_masked_out():
+    batch = collate(
+        [
+            sequence([5, 6, 7], sampled=[2], logprobs=-0.5, advantage=2.0),
+            sequence([8, 9], sampled=[1], logprobs=-0.25, advantage=-1.0),
+        ]
+    )
+    assert batch.token_ids.tolist() == [[5, 6, 7], [8, 9, 0]]
+    assert batch.action_mask.tolist() == [[False, False, True], [False, True, False]]
+    assert batch.sampler_logprobs.tolist() == [[0.0, 0.0, -0.5], [0.0, -0.25, 0.0]]
+    assert batch.advantages.tolist() == [[2.0, 2.0, 2.0], [-1.0, -1.0, 0.0]]
+    assert batch.num_actions == 2
+
+
+@given(st.integers(1, 40), st.integers(1, 200), st.integers(0, 5))
+def test_micro_batches_keep_to_the_budget_and_lose_nothing(count, micro_tokens, seed):
+    sequences = random_sequences(count, seed=seed)
+    batches = make_micro_batches(sequences, micro_tokens)
+    assert sorted(map(id, sequences)) == sorted(id(s) for b in batches for s in b)
+    for batch in batches:
+        area = len(batch) * max(map(len, batch))
+        assert area <= micro_tokens or len(batch) == 1
+
+
+def test_a_sequence_longer_than_the_budget_forms_a_micro_batch_alone():
+    sequences = [sequence(list(range(n)), sampled=[1]) for n in (3, 9, 4)]
+    assert [[len(s) for s in b] for b in make_micro_batches(sequences, 8)] == [[3, 4], [9]]
+
+
+@pytest.mark.parametrize(
+    ("ids", "mask", "logprobs", "words"),
+    [
+        ((1, 2), (False,), (0.0, 0.0), "one length"),
+        ((1, 2), (False, False), (0.0, 0.0), "no sampled id"),
+        ((1, 2), (True, False), (-1.0, 0.0), "position 0"),
+        ((1, 2), (False, True), (0.0, math.nan), "position 1"),
+        ((1, 2), (False, True), (0.0, -math.inf), "position 1"),
+        ((1, 2), (False, True), (0.0, 0.5), "position 1"),
+    ],
+)
+def test_records_that_cannot_be_learned_from_are_refused(ids, mask, logprobs, words):
+    with pytest.raises(BatchError, match=words):
+        SampledSequence(ids, mask, logprobs)
+
+
+def test_rewards_that_are_not_finite_and_missing_advantages_are_refused():
+    sampled = SampledSequence((1, 2), (False, True), (0.0, -1.0))
+    with pytest.raises(BatchError, match="nan"):
+        Rollout(0, math.nan, (sampled,))
+    with pytest.raises(BatchError, match="1 advantages for 2 positions"):
+        TokenSequence(sampled, advantages=(1.0,))
+    with pytest.raises(BatchError, match="empty"):
+        collate([])
+    with pytest.raises(BatchError, match="at least 1, got 0"):
+        make_micro_batches([], 0)

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from rllm_learn.interrupts import interrupt_deferred
+
+
+def test_an_interrupt_inside_arrives_at_the_end():
+    reached = []
+    with pytest.raises(KeyboardInterrupt), interrupt_deferred():
+        os.kill(os.getpid(), signal.SIGINT)
+        reached.append("end of the block")
+    assert reached == ["end of the block"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_without_an_interrupt_nothing_is_raised():
+    with interrupt_deferred():
+        pass
+
+
+def test_in_another_thread_it_does_nothing():
+    result = []
+
+    def work():
+        with interrupt_deferred():
+            result.append("ran")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert result == ["ran"]

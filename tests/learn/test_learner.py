@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import copy
+import math
+
+import peft
+import pytest
+import torch
+from learn_fakes import UnigramPolicy, random_sequences, sequence, tiny_policy
+
+from rllm_learn.algorithms import GRPO, GRPOConfig
+from rllm_learn.core.batch import TokenSequence
+from rllm_learn.core.learner import Learner, UpdateRule
+from rllm_learn.core.model import trainable_parameters
+from rllm_learn.core.optimizer import LearningRate
+
+RULE = UpdateRule(learning_rate=LearningRate(1e-2), max_grad_norm=0.7)
+LOSS = GRPO(GRPOConfig()).loss
+
+
+def plain_update(policy: torch.nn.Module, sequences: list[TokenSequence], rule: UpdateRule) -> None:
+    """The same update as a loop over sequences and positions, with nothing of the learner's."""
+    optimizer = torch.optim.AdamW(
+        trainable_parameters(policy).values(),
+        lr=rule.learning_rate.peak,
+        betas=rule.betas,
+        weight_decay=rule.weight_decay,
+    )
+    optimizer.zero_grad()
+    terms = []
+    for item in sequences:
+        logits = policy(input_ids=torch.tensor([item.sampled.token_ids])).logits[0]
+        for t, is_sampled in enumerate(item.sampled.action_mask):
+            if is_sampled:
+                predicted = torch.log_softmax(logits[t - 1], dim=-1)
+                ratio = (predicted[item.sampled.token_ids[t]] - item.sampled.logprobs[t]).exp()
+                advantage = item.advantages[t]
+                terms.append(-torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage))
+    torch.stack(terms).mean().backward()
+    torch.nn.utils.clip_grad_norm_(policy.parameters(), rule.max_grad_norm)
+    optimizer.step()
+
+
+def lora(policy: torch.nn.Module) -> torch.nn.Module:
+    torch.manual_seed(0)
+    config = peft.LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM")
+    return peft.get_peft_model(policy, config)  # pyright: ignore[reportArgumentType]
+
+
+def largest_difference(one: torch.nn.Module, other: torch.nn.Module) -> float:
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    return max((a - b).abs().max().item() for a, b in pairs)
+
+
+@pytest.mark.parametrize("micro_tokens", [1, 64, 100_000])
+@pytest.mark.parametrize("wrap", [lambda p: p, lora], ids=["full", "lora"])
+def test_updates_equal_a_plain_loop_for_any_micro_batch_size(micro_tokens, wrap):
+    # In double precision, because Adam divides by the root of the second moment: where a gradient
+    # is nearly 0, float32 rounding alone decides its sign (there one update differs by up to 1e-5).
+    policy = wrap(tiny_policy().double())
+    reference, start = copy.deepcopy(policy), copy.deepcopy(policy)
+    sequences = random_sequences(8)
+    rule = UpdateRule(
+        learning_rate=LearningRate(1e-2), max_grad_norm=0.7, micro_tokens=micro_tokens
+    )
+    for _ in range(2):
+        Learner(policy, rule).update(sequences, LOSS)
+        plain_update(reference, sequences, rule)
+    assert largest_difference(policy, start) > 1e-3  # it moved
+    assert largest_difference(policy, reference) < 1e-12
+
+
+def test_the_gradient_of_a_policy_that_can_be_worked_by_hand():
+    # p = softmax([0, 0]) = [1/2, 1/2]; one token "1" with advantage 2 sampled at log 1/2:
+    # the loss is -2 r, its gradient -2 (onehot - p) = [1, -1]; SGD-like check through the norm.
+    policy = UnigramPolicy([0.0, 0.0])
+    item = sequence([0, 1], sampled=[1], logprobs=math.log(0.5), advantage=2.0)
+    report = Learner(policy, RULE).update([item], LOSS)
+    assert report.metrics["grad_norm"] == pytest.approx(math.sqrt(2), rel=1e-6)
+    assert report.metrics["loss"] == pytest.approx(-2.0)
+    assert report.metrics["entropy"] == pytest.approx(math.log(2))
+    assert report.metrics["sampler_gap_max"] == pytest.approx(0.0, abs=1e-7)
+    # Adam's first step is the rate times the sign of the gradient.
+    assert policy.logits.tolist() == pytest.approx([-1e-2, 1e-2], rel=1e-4)
+
+
+def test_masked_tokens_get_no_gradient():
+    policy = UnigramPolicy([0.0, 0.0, 0.0])
+    prompt_of_twos = sequence([2, 2, 2, 1], sampled=[3], logprobs=math.log(1 / 3))
+    other_prompt = sequence([0, 0, 0, 1], sampled=[3], logprobs=math.log(1 / 3))
+    other = UnigramPolicy([0.0, 0.0, 0.0])
+    Learner(policy, RULE).update([prompt_of_twos], LOSS)
+    Learner(other, RULE).update([other_prompt], LOSS)
+    assert policy.logits.tolist() == other.logits.tolist()
+
+
+def test_the_gap_to_the_sampler_is_reported():
+    policy = UnigramPolicy([0.0, 0.0])
+    item = sequence([0, 1, 0], sampled=[1, 2], logprobs=[math.log(0.5) - 0.3, math.log(0.5)])
+    report = Learner(policy, RULE).update([item], LOSS)
+    assert report.metrics["sampler_gap"] == pytest.approx(0.15, rel=1e-5)
+    assert report.metrics["sampler_gap_max"] == pytest.approx(0.3, rel=1e-5)
+
+
+def test_a_gradient_that_is_not_finite_leaves_the_weights_and_the_optimizer_as_they_were():
+    policy = UnigramPolicy([0.0, 0.0])
+    learner = Learner(policy, RULE)
+    poisoned = sequence([0, 1], sampled=[1], logprobs=-0.7, advantage=math.nan)
+    report = learner.update([poisoned], LOSS)
+    assert (report.num_optimizer_steps, report.num_skipped_steps) == (0, 1)
+    assert policy.logits.tolist() == [0.0, 0.0]
+    good = sequence([0, 1], sampled=[1], logprobs=math.log(0.5))
+    report = learner.update([good], LOSS)
+    assert report.num_skipped_steps == 0
+    assert policy.logits.tolist() == pytest.approx([-1e-2, 1e-2], rel=1e-4)
+
+
+def test_a_restored_learner_goes_on_bit_for_bit():
+    rule = UpdateRule(
+        learning_rate=LearningRate(1e-2, warmup_updates=3), minibatch_sequences=5, num_epochs=2
+    )
+    batches = [random_sequences(12, seed=s) for s in range(4)]
+    uninterrupted = Learner(tiny_policy(), rule)
+    for batch in batches:
+        uninterrupted.update(batch, LOSS)
+
+    first = Learner(tiny_policy(), rule)
+    for batch in batches[:2]:
+        first.update(batch, LOSS)
+    state = copy.deepcopy(first.state_dict())
+    second = Learner(tiny_policy(seed=9), rule)
+    second.load_state_dict(state)
+    for batch in batches[2:]:
+        second.update(batch, LOSS)
+    assert largest_difference(uninterrupted.policy, second.policy) == 0.0
+
+
+@pytest.mark.parametrize("left_out", ["parameters", "optimizers", "num_updates"])
+def test_each_part_of_the_state_matters(left_out):
+    rule = UpdateRule(learning_rate=LearningRate(1e-2, warmup_updates=3))
+    first = Learner(tiny_policy(), rule)
+    first.update(random_sequences(12), LOSS)
+    state = copy.deepcopy(first.state_dict())
+    fresh = Learner(tiny_policy(), rule).state_dict()
+    crippled = Learner(tiny_policy(), rule)
+    crippled.load_state_dict({**state, left_out: fresh[left_out]})
+    first.update(random_sequences(12, seed=1), LOSS)
+    crippled.update(random_sequences(12, seed=1), LOSS)
+    assert largest_difference(first.policy, crippled.policy) > 1e-4
+
+
+def test_a_state_of_another_model_is_refused():
+    learner = Learner(UnigramPolicy([0.0, 0.0]), RULE)
+    with pytest.raises(ValueError, match="other parameters"):
+        learner.load_state_dict(Learner(tiny_policy(), RULE).state_dict())
+    with pytest.raises(ValueError, match=r"shape \(2,\) here and \(3,\)"):
+        learner.load_state_dict(Learner(UnigramPolicy([0.0] * 3), RULE).state_dict())
+
+
+def test_minibatches_cover_every_sequence_once_an_epoch():
+    policy = UnigramPolicy([0.0, 0.0])
+    rule = UpdateRule(learning_rate=LearningRate(1e-9), minibatch_sequences=4, num_epochs=3)
+    seen = []
+
+    def loss(logprobs, batch):
+        seen.extend(batch.token_ids[:, 0].tolist())
+        return LOSS(logprobs, batch)
+
+    items = [sequence([i % 2, 1], sampled=[1], advantage=float(i)) for i in range(10)]
+    report = Learner(policy, rule).update(items, loss)
+    assert report.num_optimizer_steps == 9  # batches of 4, 4 and 2, three times
+    assert sorted(seen) == [0] * 15 + [1] * 15
+
+
+def test_logprobs_of_the_learner_are_those_of_a_plain_forward():
+    policy = tiny_policy()
+    items = random_sequences(3)
+    for item, result in zip(items, Learner(policy, RULE).logprobs(items), strict=True):
+        ids = torch.tensor([item.sampled.token_ids])
+        predicted = torch.log_softmax(policy(input_ids=ids).logits[0], dim=-1)
+        expected = [0.0] + [
+            predicted[t - 1, token].item() for t, token in enumerate(ids[0]) if t > 0
+        ]
+        assert result == pytest.approx(expected, abs=1e-5)
