@@ -1,7 +1,7 @@
 # Commands of every day; `make` alone lists them. `uv run --no-sync` leaves uv.lock as it is.
 RUN := uv run --no-sync
 .DEFAULT_GOAL := help
-.PHONY: help sync lock hooks format check test test-all wheels docs-check
+.PHONY: help sync lock hooks format check test test-all wheels docs docs-check tiny-model
 
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,14 @@ test-all:  ## Every test; the slow ones train models and install from the packag
 
 wheels:  ## Build the three wheels into dist/.
 	uv build --wheel --all-packages --out-dir dist
+
+docs:  ## Write docs/configuration.md and the tree of README.md again.
+	$(RUN) python scripts/write_readme_tree.py
+	$(RUN) python scripts/write_configuration_page.py
+
+tiny-model:  ## Make the model that ships with rllm-agents again (minutes of CPU).
+	$(RUN) rllm sft --config-name sft_tiny run_dir=runs/tiny-model
+	cp runs/tiny-model/model/* packages/rllm-agents/src/rllm_agents/models/tiny/
 
 docs-check:  ## Links, listed paths and code blocks of the documents.
 	$(RUN) pytest tests/test_docs.py

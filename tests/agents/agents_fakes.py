@@ -11,7 +11,19 @@ from types import SimpleNamespace
 from typing import Any
 
 from rllm_agents.agent import BaseAgent
-from rllm_agents.types import Action, Completion, GenerationRequest, Message
+from rllm_agents.env_calls import EnvThreads
+from rllm_agents.limits import RolloutLimits
+from rllm_agents.renderer import Renderer
+from rllm_agents.rollout import RolloutRequest, RolloutSetting, run_episode
+from rllm_agents.rollout_engines.scripted import ScriptedEngine
+from rllm_agents.types import (
+    Action,
+    Completion,
+    Episode,
+    GenerationRequest,
+    Message,
+    SamplingParams,
+)
 
 END_OF_TEXT, IM_START, IM_END = 256, 257, 258
 _SPECIAL = {"<|endoftext|>": END_OF_TEXT, "<|im_start|>": IM_START, "<|im_end|>": IM_END}
@@ -44,11 +56,11 @@ def trimming_chatml(messages: Sequence[Message], add_generation_prompt: bool) ->
 class ByteTokenizer:
     """One id per UTF-8 byte, and three control tokens. No library needed."""
 
-    all_special_tokens = list(_SPECIAL)
     eos_token_id = END_OF_TEXT
 
     def __init__(self, template: Callable[[Sequence[Message], bool], str] = chatml) -> None:
         self._template = template
+        self.all_special_tokens = list(_SPECIAL)
         self._splitter = re.compile("(" + "|".join(re.escape(s) for s in _SPECIAL) + ")")
         self.added_tokens_decoder = {
             i: SimpleNamespace(content=s, special=True) for s, i in _SPECIAL.items()
@@ -239,3 +251,38 @@ FAULTS: dict[str, Callable[[], BaseException]] = {
     "cancel": lambda: asyncio.CancelledError("leaked"),
     "generator": lambda: GeneratorExit(),
 }
+
+
+def play_episode(
+    task: dict[str, Any] | None = None,
+    *,
+    engine: Any = None,
+    agent: Callable[[], BaseAgent] = EchoAgent,
+    env_class: type[CountingEnv] = CountingEnv,
+    renderer: Renderer | None = None,
+    sampling: SamplingParams | None = None,
+    request_sampling: SamplingParams | None = None,
+    gamma: float = 1.0,
+    **limits: Any,
+) -> Episode:
+    """Run one episode under a setting of its own."""
+    setting = RolloutSetting(
+        make_agent=agent,
+        make_env=lambda task: env_class.from_dict(dict(task)),
+        engine=engine or ScriptedEngine(["yes", "no"]),
+        threads=EnvThreads(),
+        renderer=renderer,
+        limits=RolloutLimits(**limits),
+        sampling=sampling or SamplingParams(),
+        gamma=gamma,
+        is_construction_blocking=env_class.blocking,
+    )
+    try:
+        request = RolloutRequest(task or {}, "e1", request_sampling)
+        return asyncio.run(run_episode(request, setting))
+    finally:
+        setting.threads.close()
+
+
+def bytes_renderer() -> Renderer:
+    return Renderer(ByteTokenizer())

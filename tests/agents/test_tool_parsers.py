@@ -36,7 +36,9 @@ def test_calls_inside_a_thought_are_not_made() -> None:
 
 
 def test_arguments_may_be_missing_or_json_in_a_string() -> None:
-    text = '<tool_call>{"name": "f"}</tool_call><tool_call>{"name": "f", "arguments": "{\\"x\\": 2}"}'
+    text = (
+        '<tool_call>{"name": "f"}</tool_call><tool_call>{"name": "f", "arguments": "{\\"x\\": 2}"}'
+    )
     assert parse(text)[1] == (ToolCall("f", {}), ToolCall("f", {"x": 2}))
 
 

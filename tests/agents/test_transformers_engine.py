@@ -22,7 +22,8 @@ from transformers import (
 )
 
 from rllm_agents.errors import EngineError, UserError
-from rllm_agents.rollout_engines.slot_batch import SlotBatch, SlotRequest
+from rllm_agents.rollout_engines.slot_batch import SlotBatch
+from rllm_agents.rollout_engines.slot_records import SlotRequest
 from rllm_agents.rollout_engines.token_sampling import SamplingPlan, draw_tokens
 from rllm_agents.rollout_engines.transformers import TransformersEngine
 from rllm_agents.types import Completion, GenerationRequest, SamplingParams

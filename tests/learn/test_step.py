@@ -10,7 +10,7 @@ from rllm_agents import Episode, TerminationReason
 from rllm_learn.algorithms import GRPO, GRPOConfig
 from rllm_learn.core.batch import Rollout
 from rllm_learn.core.learner import UpdateReport
-from rllm_learn.step import Sample, train_step
+from rllm_learn.step import Progress, Sample, train_step
 
 SAMPLED = sequence([1, 2], sampled=[1]).sampled
 
@@ -56,21 +56,23 @@ def run(rewards, learner=None, group_size=2):
     sampler, learner = ListSampler(rewards), learner or CountingLearner()
     algorithm = GRPO(GRPOConfig(group_size=group_size))
     tasks = [{"seed": i} for i in range(len(rewards) // group_size)]
-    report = train_step(sampler, learner, algorithm, tasks, step=0, weights_version=4)
-    return report, sampler, learner
+    progress = Progress(step=6, weights_version=4)
+    report = train_step(sampler, learner, algorithm, tasks, progress)
+    return report, sampler, learner, progress
 
 
 def test_a_step_learns_and_publishes_the_next_version():
-    report, sampler, learner = run([1.0, 0.0, 1.0, 1.0])
+    report, sampler, learner, progress = run([1.0, 0.0, 1.0, 1.0])
     assert learner.seen == [2]
     assert sampler.published == [({"w": 1}, 5)]
-    assert (report.weights_version, report.skipped) == (5, None)
+    assert progress == Progress(step=7, weights_version=5)
+    assert report.skipped is None
     assert report.metrics["learner/loss"] == 0.5
     assert report.metrics["train/uniform_groups"] == 0.5
 
 
 def test_all_members_of_a_group_play_the_same_task():
-    _, sampler, _ = run([1.0, 0.0, 1.0, 0.0, 0.0, 0.0], group_size=3)
+    _, sampler, *_ = run([1.0, 0.0, 1.0, 0.0, 0.0, 0.0], group_size=3)
     assert sampler.tasks_played == [{"seed": 0}] * 3 + [{"seed": 1}] * 3
 
 
@@ -82,15 +84,18 @@ def test_all_members_of_a_group_play_the_same_task():
     ],
 )
 def test_a_step_without_differences_says_so_and_leaves_the_weights(rewards, words):
-    report, sampler, learner = run(rewards)
+    report, sampler, learner, progress = run(rewards)
     assert report.skipped == words
-    assert (learner.seen, sampler.published, report.weights_version) == ([], [], 4)
+    assert (learner.seen, sampler.published) == ([], [])
+    assert progress == Progress(step=7, weights_version=4)
 
 
 def test_an_interrupt_during_the_update_waits_until_its_weights_are_published():
     learner = CountingLearner(lambda: os.kill(os.getpid(), signal.SIGINT))
     sampler = ListSampler([1.0, 0.0])
     algorithm = GRPO(GRPOConfig(group_size=2))
+    progress = Progress(step=6, weights_version=4)
     with pytest.raises(KeyboardInterrupt):
-        train_step(sampler, learner, algorithm, [{"seed": 0}], step=0, weights_version=4)
+        train_step(sampler, learner, algorithm, [{"seed": 0}], progress)
     assert sampler.published == [({"w": 1}, 5)]
+    assert progress == Progress(step=7, weights_version=5)

@@ -8,7 +8,7 @@ from rllm_agents.execution_engine import AgentExecutionEngine
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.metrics import PassAtK, compute_pass_at_k
 from rllm_agents.renderer import Renderer
-from rllm_agents.rollout import RolloutRequest, run_episode
+from rllm_agents.rollout import RolloutRequest, RolloutSetting, run_episode
 from rllm_agents.rollout_engines import RolloutEngine, ScriptedEngine
 from rllm_agents.types import (
     Action,
@@ -39,6 +39,7 @@ __all__ = [
     "RolloutEngine",
     "RolloutLimits",
     "RolloutRequest",
+    "RolloutSetting",
     "SamplingParams",
     "ScriptedEngine",
     "Step",

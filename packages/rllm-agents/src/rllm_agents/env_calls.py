@@ -36,7 +36,7 @@ class EnvThreads:
     are daemons: one that hangs for ever does not keep the process from leaving.
 
     Args:
-        max_hung: Calls that may hang at a time; beyond it new calls are refused.
+        max_hung: Calls that may hang at a time; beyond it `refuse_if_hung` refuses.
     """
 
     def __init__(self, max_hung: int = 256) -> None:
@@ -51,6 +51,18 @@ class EnvThreads:
         """Calls that were given up and still run."""
         return self._num_hung
 
+    def refuse_if_hung(self) -> None:
+        """Keep hanging calls from piling up.
+
+        Raises:
+            EpisodeFailure: When `max_hung` calls hang.
+        """
+        if self._num_hung >= self._max_hung:
+            raise EpisodeFailure(
+                TerminationReason.ENV_STEP_TIMEOUT,
+                f"{self._num_hung} environment calls hang; no further one is started",
+            )
+
     def start(
         self, function: Callable[[], Any], *, late: Callable[[Outcome], None] | None = None
     ) -> EnvCall:
@@ -59,17 +71,9 @@ class EnvThreads:
         Args:
             function: What to call.
             late: Called in the thread with the outcome if the call was given up before it.
-
-        Raises:
-            EpisodeFailure: When too many calls hang.
         """
         call = EnvCall(self, function, late)
         with self._lock:
-            if self._num_hung >= self._max_hung:
-                raise EpisodeFailure(
-                    TerminationReason.ENV_STEP_TIMEOUT,
-                    f"{self._num_hung} environment calls hang; no further one is started",
-                )
             worker = self._idle.pop() if self._idle else _Worker(self)
         worker.inbox.put(call)
         return call
@@ -296,6 +300,7 @@ class EnvSession:
         late: Callable[[Outcome], None] | None,
     ) -> Outcome:
         timeout = self._limits.step_timeout_seconds
+        self._threads.refuse_if_hung()
         self._running = call = self._threads.start(function, late=late)
         try:
             outcome = await call.wait(timeout)

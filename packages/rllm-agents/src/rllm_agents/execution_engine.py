@@ -19,9 +19,10 @@ from rllm_agents.limits import RolloutLimits
 from rllm_agents.models import resolve_model_path
 from rllm_agents.renderer import ChatTokenizer, Renderer
 from rllm_agents.rollout import RolloutRequest, RolloutSetting, run_episode
-from rllm_agents.rollout_engines import ROLLOUT_ENGINES, build_rollout_engine
+from rllm_agents.rollout_engines import build_rollout_engine, find_engine
 from rllm_agents.rollout_engines.base import RolloutEngine
 from rllm_agents.types import Episode, SamplingParams
+from rllm_envs import GymEnv
 
 # Prompts of more characters per allowed token than this are too long without being tokenised.
 _MAX_CHARACTERS_PER_TOKEN = 16
@@ -118,7 +119,7 @@ class AgentExecutionEngine:
             limits=limits,
             sampling=sampling,
             gamma=gamma,
-            is_construction_blocking=getattr(env_class, "blocking", True) is not False,
+            is_construction_blocking=_may_block_when_made(env_class),
         )
 
     @property
@@ -238,8 +239,7 @@ def _engine_and_renderer(
 ) -> tuple[RolloutEngine, Renderer | None]:
     """Make what is not there yet: the tokenizer of the model, the renderer, the engine."""
     arguments = dict(arguments or {})
-    entry = ROLLOUT_ENGINES.get(engine) if isinstance(engine, str) else None
-    takes_model = entry is not None and entry.takes_model
+    takes_model = isinstance(engine, str) and find_engine(engine).takes_model
     if takes_model:
         if model is not None:
             arguments.setdefault("model", model)
@@ -268,9 +268,9 @@ def _load_tokenizer(arguments: Mapping[str, Any]) -> ChatTokenizer:
             'the transformers engine needs a model path, rollout_engine_args={"model": "tiny"} '
             "for example, or a loaded model and tokenizer="
         )
+    path = resolve_model_path(str(model))
     from transformers import AutoTokenizer  # slow to import, and only needed here
 
-    path = resolve_model_path(str(model))
     try:
         return AutoTokenizer.from_pretrained(path)
     except (OSError, ValueError, KeyError) as error:
@@ -321,6 +321,14 @@ def _check_classes(agent_class: Any, agent_args: Mapping[str, Any], env_class: A
         raise UserError(
             f"agent_args do not fit {name}: {error}; it takes {', '.join(signature.parameters)}"
         ) from error
+
+
+def _may_block_when_made(env_class: Any) -> bool:
+    # gymnasium.make returns at once. On the event loop, episodes begin in the order of requests
+    # in every run, which keeps batches of the rollout engine, and so the last bits, the same.
+    if isinstance(env_class, type) and issubclass(env_class, GymEnv):
+        return False
+    return getattr(env_class, "blocking", True) is not False
 
 
 def _requests_of(tasks: Iterable[Mapping[str, Any]]) -> list[RolloutRequest]:

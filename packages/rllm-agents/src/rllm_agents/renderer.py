@@ -75,6 +75,9 @@ class Renderer:
         max_prompt_characters: int = 400_000,
         template_arguments: Mapping[str, Any] | None = None,
     ) -> None:
+        for name in ("apply_chat_template", "decode", "all_special_tokens", "eos_token_id"):
+            if not hasattr(tokenizer, name):
+                raise RendererError(f"{tokenizer!r:.80} is no tokenizer: it has no {name}")
         self._tokenizer = tokenizer
         self._max_prompt_characters = max_prompt_characters
         self._template_arguments = dict(template_arguments or {})

@@ -58,7 +58,7 @@ class RolloutSetting:
     make_agent: Callable[[], BaseAgent]
     make_env: Callable[[Mapping[str, Any]], Any]
     engine: RolloutEngine
-    threads: EnvThreads
+    threads: EnvThreads = field(default_factory=EnvThreads)
     renderer: Renderer | None = None
     """None where the engine works on text; then no token is counted."""
     limits: RolloutLimits = field(default_factory=RolloutLimits)
@@ -92,6 +92,11 @@ async def run_episode(request: RolloutRequest, setting: RolloutSetting) -> Episo
         reason = TerminationReason.TIMEOUT
     except EpisodeFailure as failure:
         reason, error = failure.reason, failure
+    except Exception as unexpected:
+        # Environments and engines are contained below: this is an agent's own object misbehaving.
+        reason = TerminationReason.AGENT_EXCEPTION
+        error = EpisodeFailure(reason, in_words(unexpected))
+        error.__cause__ = unexpected
     except BaseException:
         await env.close(_CLOSE_SECONDS_WHEN_CANCELLED)
         raise
@@ -112,6 +117,7 @@ class _Play:
         )
         self._trajectory = Trajectory()
         self._unfinished: Step | None = None
+        self._rewarded: list[tuple[Step, float]] = []
         self._num_first_prompt_ids = 0
         self._num_response_ids = 0
         self._engine_seconds = 0.0
@@ -153,7 +159,8 @@ class _Play:
             # 6. The environment answers, and the agent sees it.
             observation, reward, done, info = await self._env.step(step.action)
             _call_agent("update_from_env", agent.update_from_env, observation, reward, done, info)
-            step.reward, step.done, step.info = reward, done, {**step.info, **info}
+            self._rewarded.append((step, reward))
+            step.done, step.info = done, {**step.info, **info}
             self._last_info = info
             if done:
                 return TerminationReason.ENV_DONE
@@ -167,10 +174,12 @@ class _Play:
         trajectory.task = self._request.task
         if self._unfinished is not None:
             trajectory.steps.append(self._unfinished)
-        mc_return = 0.0
-        for step in reversed(trajectory.steps):
-            step.mc_return = mc_return = step.reward + self._setting.gamma * mc_return
-        total = float(sum(step.reward for step in trajectory.steps))
+        # Rewards are the environment's: what an agent writes over its steps does not count.
+        mc_return = total = 0.0
+        for step, reward in reversed(self._rewarded):
+            step.reward = reward
+            step.mc_return = mc_return = reward + self._setting.gamma * mc_return
+            total += reward
         trajectory.reward = None if reason.is_failure else total
         if self._transcript is not None:
             trajectory.token_records = self._transcript.token_records()
@@ -296,7 +305,7 @@ class _Play:
         own = trajectory.steps[-1]
         own.prompt_ids, own.response_ids = step.prompt_ids, step.response_ids
         own.logprobs, own.model_response = step.logprobs, step.model_response
-        own.observation = step.observation
+        own.observation, own.reward, own.done = step.observation, 0.0, False
         own.chat_completions = own.chat_completions or step.chat_completions
         return own
 
@@ -336,10 +345,11 @@ def _conversation(agent: BaseAgent) -> tuple[Message, ...]:
 
 def _trajectory_of(agent: BaseAgent) -> Trajectory:
     trajectory = _call_agent("trajectory", getattr, agent, "trajectory")
-    if not isinstance(trajectory, Trajectory):
+    if not isinstance(trajectory, Trajectory) or not isinstance(trajectory.steps, list):
         raise EpisodeFailure(
             TerminationReason.AGENT_EXCEPTION,
-            f"the agent's trajectory must be a Trajectory, got {type(trajectory).__name__}",
+            "the agent's trajectory must be a Trajectory with a list of steps, got "
+            f"{trajectory!r:.120}",
         )
     return trajectory
 

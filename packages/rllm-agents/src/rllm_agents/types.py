@@ -48,8 +48,6 @@ class TerminationReason(StrEnum):
     """The agent's own code raised."""
     LLM_ERROR = "llm_error"
     """The rollout engine raised, or answered something that is no completion."""
-    CANCELLED = "cancelled"
-    """The run was stopped from outside."""
 
     @property
     def is_failure(self) -> bool:
@@ -66,7 +64,6 @@ _FAILURES = frozenset(
         TerminationReason.GRADER_ERROR,
         TerminationReason.AGENT_EXCEPTION,
         TerminationReason.LLM_ERROR,
-        TerminationReason.CANCELLED,
     }
 )
 

@@ -4,6 +4,7 @@ Importing this package registers the environments; it loads gymnasium and numpy 
 """
 
 from rllm_envs.catalog import CATALOG, EnvEntry
+from rllm_envs.checker import check_text_env
 from rllm_envs.core import BaseEnv, Response, TextEnv
 from rllm_envs.errors import (
     ContractError,
@@ -22,9 +23,11 @@ from rllm_envs.errors import (
 from rllm_envs.gym_env import GymEnv, seed_tasks
 from rllm_envs.registration import register_catalog
 from rllm_envs.registry import DatasetRegistry, load_rows
+from rllm_envs.rewards import RewardOutput, math_reward_fn
 from rllm_envs.single_turn import SingleTurnEnv
 from rllm_envs.spaces import UnicodeText
 from rllm_envs.tasks import Dataset, Task, task_split
+from rllm_envs.tool_use.tool_environment import ToolEnvironment
 from rllm_envs.tools import CalculatorTool, Tool, ToolOutput
 
 __all__ = [
@@ -44,17 +47,21 @@ __all__ = [
     "MissingDependencyError",
     "ReferenceAnswerError",
     "Response",
+    "RewardOutput",
     "RllmEnvsError",
     "SingleTurnEnv",
     "Task",
     "TaskError",
     "TextEnv",
     "Tool",
+    "ToolEnvironment",
     "ToolError",
     "ToolOutput",
     "UnicodeText",
     "UnknownEnvError",
+    "check_text_env",
     "load_rows",
+    "math_reward_fn",
     "seed_tasks",
     "task_split",
 ]

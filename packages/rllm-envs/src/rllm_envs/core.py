@@ -9,8 +9,7 @@ from typing import Any
 
 import gymnasium
 
-from rllm_envs.errors import EnvArgumentError, EpisodeError, TaskError
-from rllm_envs.parsing import excerpt
+from rllm_envs.errors import EnvArgumentError, EpisodeError, TaskError, excerpt
 from rllm_envs.spaces import MAX_SHARED_LENGTH, UnicodeText
 from rllm_envs.tasks import Task, canonical_json, task_split
 
@@ -66,6 +65,10 @@ class TextEnv(gymnasium.Env[str, str], ABC):
     blocking: bool = False
     """Whether ``step`` or ``reset`` may wait, for a process or a server; False means that they
     return at once and may be called in an event loop."""
+
+    is_generated: bool = True
+    """Whether ``generate_task`` makes tasks up, so that the split is decided per task; False means
+    that it draws from rows that are already those of the split."""
 
     max_turns: int
     split: str
@@ -202,7 +205,8 @@ class TextEnv(gymnasium.Env[str, str], ABC):
     def _draw_task(self) -> Task:
         for _ in range(MAX_DRAWS):
             task = self.generate_task()
-            if self.split == "all" or task_split(task) == self.split:
+            is_any = self.split == "all" or not self.is_generated
+            if is_any or task_split(task) == self.split:
                 return task
         raise EnvArgumentError(
             f"{type(self).__name__}: none of {MAX_DRAWS} drawn tasks belongs to split "

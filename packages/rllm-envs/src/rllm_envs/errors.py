@@ -1,4 +1,4 @@
-"""What can go wrong in this package, one class per remedy.
+"""What can go wrong in this package, one class per remedy, and how values are quoted.
 
 Every class derives from :class:`RllmEnvsError`, so a caller that wants to show a user's mistake as
 one line catches that one class.
@@ -53,3 +53,9 @@ class ToolError(RllmEnvsError):
 
 class ContractError(RllmEnvsError, AssertionError):
     """An environment breaks a rule of :class:`rllm_envs.TextEnv`."""
+
+
+def excerpt(value: object, limit: int = 80) -> str:
+    """Return the start of ``repr(value)``, at most ``limit`` characters, for error messages."""
+    text = repr(value) if not isinstance(value, str) else repr(value[: limit + 1])
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -2,6 +2,7 @@
 
 import copy
 import difflib
+import importlib.util
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -153,18 +154,18 @@ def seed_tasks(
 def _make(env_id: str, env_kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     if not isinstance(env_id, str):
         raise UnknownEnvError(f"env_id must be a text such as 'rllm/Math-v0', got {env_id!r:.80}")
+    module, _, name = env_id.rpartition(":")
+    if module and importlib.util.find_spec(module.partition(".")[0]) is None:
+        raise UnknownEnvError(f"{env_id!r} cannot be made: no module named {module!r}")
     try:
-        if ":" not in env_id:
-            _check_arguments(env_id, env_kwargs)
+        if module:
+            importlib.import_module(module)
+        _check_arguments(name, env_kwargs)
         return gymnasium.make(env_id, **env_kwargs)
     except gymnasium.error.UnregisteredEnv as error:
         raise UnknownEnvError(_unknown_env(env_id)) from error
     except gymnasium.error.Error as error:
         raise UnknownEnvError(f"{env_id!r} cannot be made: {error}") from error
-    except ModuleNotFoundError as error:
-        if ":" not in env_id or error.name != env_id.partition(":")[0]:
-            raise
-        raise UnknownEnvError(f"{env_id!r}: no module named {error.name!r}") from error
 
 
 def _check_arguments(env_id: str, env_kwargs: Mapping[str, Any]) -> None:

@@ -48,9 +48,3 @@ def calculator_call(response: str) -> str | None:
     if start < 0:
         return None
     return text[start + len("<calc>") :].partition("</calc>")[0].strip()
-
-
-def excerpt(value: object, limit: int = 80) -> str:
-    """Return the start of ``repr(value)``, at most ``limit`` characters, for error messages."""
-    text = repr(value) if not isinstance(value, str) else repr(value[: limit + 1])
-    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from rllm_envs.errors import TaskError
+from rllm_envs.errors import TaskError, excerpt
 from rllm_envs.grading.math_grader import grade_answer
-from rllm_envs.parsing import boxed_answer, excerpt, last_boxed
+from rllm_envs.parsing import boxed_answer, last_boxed
 
 REFERENCE_FIELDS = ("ground_truth", "answer")
 """Fields of a task that may hold the reference; the first present counts."""

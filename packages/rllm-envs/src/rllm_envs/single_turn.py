@@ -3,8 +3,8 @@
 from abc import abstractmethod
 
 from rllm_envs.core import Response, TextEnv
-from rllm_envs.errors import TaskError
-from rllm_envs.parsing import boxed_answer, excerpt
+from rllm_envs.errors import TaskError, excerpt
+from rllm_envs.parsing import boxed_answer
 from rllm_envs.tasks import Task
 
 

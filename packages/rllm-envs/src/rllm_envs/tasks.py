@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, cast, overload
 
-from rllm_envs.errors import DatasetError, TaskError
-from rllm_envs.parsing import excerpt
+from rllm_envs.errors import DatasetError, TaskError, excerpt
 
 Task = dict[str, Any]
 """One problem, data only: JSON values under string keys. It may hold the answer."""

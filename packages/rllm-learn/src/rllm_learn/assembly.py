@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rllm_agents.evaluation import env_takes
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer
 
 from rllm_agents import AgentExecutionEngine
+from rllm_agents.evaluation import env_takes
 from rllm_agents.models import resolve_model_path
 from rllm_envs import Dataset, GymEnv, load_rows, seed_tasks
 from rllm_learn.config import TrainerConfig
@@ -20,7 +20,7 @@ from rllm_learn.core.model import load_policy
 from rllm_learn.errors import ConfigError
 from rllm_learn.sampler import EngineSampler
 from rllm_learn.settings import apply_torch_threads, policy_spec, update_rule
-from rllm_learn.tasks import DatasetTasks, SeedTasks, TaskSource, hold_out
+from rllm_learn.task_sources import DatasetTasks, SeedTasks, TaskSource, hold_out
 
 ENGINES = ("transformers",)
 """Rollout engines whose completions can be learned from."""
@@ -57,7 +57,7 @@ class Parts:
     eval_engine: AgentExecutionEngine
     train_engine: AgentExecutionEngine
     runner: asyncio.Runner
-    tokenizer: PreTrainedTokenizerBase
+    tokenizer: Any
 
     def save_policy(self, path: Path) -> Path:
         """Write the trained adapter (as plain peft reads it), or the whole model without LoRA."""

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rllm_agents.evaluation import EvaluationResult, evaluate, write_episodes
-
 from rllm_agents import Episode, SamplingParams
+from rllm_agents.evaluation import EvaluationResult, evaluate, write_episodes
 from rllm_learn.assembly import Parts
 from rllm_learn.config import TrainerConfig
 from rllm_learn.tracking import MetricsWriter
@@ -24,6 +23,11 @@ class Evaluator:
         self._episodes.mkdir(exist_ok=True)
         self._parts = parts
         self._writer = writer
+
+    @property
+    def has_evaluated(self) -> bool:
+        """Whether the run has an evaluation already, perhaps from before it was resumed."""
+        return any("eval/pass_at_1" in row for row in self._writer.rows)
 
     def evaluate(self, step: int) -> str:
         """Evaluate, write metrics and episodes, and return a line for the display."""

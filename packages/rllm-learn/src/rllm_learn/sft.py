@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from torch import Tensor
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer
 
 from rllm_agents import Completion, Renderer
 from rllm_agents.models import resolve_model_path
@@ -147,9 +147,7 @@ def _problem(messages: Any) -> str | None:
     return None
 
 
-def _batches(
-    config: SFTConfig, tokenizer: PreTrainedTokenizerBase
-) -> Iterator[list[TokenSequence]]:
+def _batches(config: SFTConfig, tokenizer: Any) -> Iterator[list[TokenSequence]]:
     """Return an endless iterator of batches; a wrong row of a file is refused before it starts."""
     renderer = Renderer(tokenizer)
     if config.data == "tiny":
@@ -180,7 +178,7 @@ def _shuffled_for_ever(rows: list[list[TokenSequence]], seed: int) -> Iterator[l
             yield rows[int(index)]
 
 
-def _save(learner: Learner, path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
+def _save(learner: Learner, path: Path, tokenizer: Any) -> None:
     """Write the whole model, and with LoRA the adapters too."""
     policy: Any = learner.policy
     if hasattr(policy, "merge_and_unload"):

@@ -54,14 +54,22 @@ class PolicyLearner(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class Progress:
+    """How far a run is. Advanced by train_step alone, saved with each checkpoint."""
+
+    step: int = 0
+    """Complete steps."""
+    weights_version: int = 0
+    """Version of the weights that are published: updates so far."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepReport:
     """What one step did. Made by train_step, read by the training loop."""
 
     metrics: dict[str, float]
     episodes: list[Episode]
-    weights_version: int
-    """Version that is published after the step."""
     skipped: str | None
     """Why nothing was learned; None when something was."""
 
@@ -71,43 +79,40 @@ def train_step(
     learner: PolicyLearner,
     algorithm: Algorithm,
     tasks: Sequence[dict[str, Any]],
-    *,
-    step: int,
-    weights_version: int,
+    progress: Progress,
 ) -> StepReport:
-    """Sample, give credit, update, publish.
+    """Sample, give credit, update, publish; then the step counts.
 
-    An interrupt is delivered while sampling or after the update, never inside it.
+    An interrupt is delivered while sampling or after the step counts, never between, so that
+    weights and `progress` always belong together.
 
     Args:
         sampler: Plays the rollouts.
         learner: Holds the policy.
         algorithm: Says who plays, who gets credit and what is minimised.
         tasks: The tasks of this step.
-        step: Number of the step, from 0.
-        weights_version: Version that is published now.
+        progress: Where the run is; moved on to the next step.
     """
     started = perf_counter()
-    sample = sampler.sample(algorithm.plan(len(tasks)), tasks, step)
+    sample = sampler.sample(algorithm.plan(len(tasks)), tasks, progress.step)
     sampled = perf_counter()
     credit = algorithm.credit(sample.rollouts)
     metrics = {**sample.metrics, **{f"train/{k}": v for k, v in credit.metrics.items()}}
-    skipped = None
-    if credit.sequences:
-        with interrupt_deferred():
+    skipped = None if credit.sequences else _why_nothing_to_learn(sample)
+    with interrupt_deferred():
+        if credit.sequences:
             update = learner.update(credit.sequences, algorithm.loss)
-            weights_version += 1
-            sampler.publish(learner.export_weights(), weights_version)
-        metrics |= {f"learner/{name}": value for name, value in update.metrics.items()}
-        metrics["learner/skipped_steps"] = float(update.num_skipped_steps)
-        if not update.num_optimizer_steps:
-            skipped = "the gradient was not finite"
-    else:
-        skipped = _why_nothing_to_learn(sample)
+            progress.weights_version += 1
+            sampler.publish(learner.export_weights(), progress.weights_version)
+            metrics |= {f"learner/{name}": value for name, value in update.metrics.items()}
+            metrics["learner/skipped_steps"] = float(update.num_skipped_steps)
+            if not update.num_optimizer_steps:
+                skipped = "the gradient was not finite"
+        progress.step += 1
     metrics["time/sample_seconds"] = sampled - started
     metrics["time/learn_seconds"] = perf_counter() - sampled
-    metrics["weights_version"] = float(weights_version)
-    return StepReport(metrics, sample.episodes, weights_version, skipped)
+    metrics["weights_version"] = float(progress.weights_version)
+    return StepReport(metrics, sample.episodes, skipped)
 
 
 def _why_nothing_to_learn(sample: Sample) -> str:

@@ -50,13 +50,13 @@ def blurt_or_calculate(observation: str, rng: np.random.Generator) -> str:
 
 
 def work_in_columns(observation: str, rng: np.random.Generator) -> str:
-    r"""Answer an Arithmetic task column by column, in 60 % of cases without carrying or borrowing.
+    r"""Answer an Arithmetic task column by column, in 80 % of cases without carrying or borrowing.
 
     For 512 + 389: `2+9=11 1+8+1=10 5+3+1=9 \boxed{901}`; for 512 - 389:
     `12-9=3 11-8-1=2 5-3-1=1 \boxed{123}`. A negative difference is that of the swapped numbers.
     """
     left, operator, right = _operands(observation)
-    forgets = rng.random() < 0.6
+    forgets = rng.random() < 0.8
     negative = operator == "-" and left < right
     if negative:
         left, right = right, left
@@ -144,8 +144,8 @@ def build_untrained(directory: Path, *, seed: int, num_tokenizer_texts: int = 20
         # Wider than usual: a model this small leaves its first plateau sooner.
         initializer_range=0.06,
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.get_vocab()["<|im_end|>"],
+        pad_token_id=tokenizer.get_vocab()["<|endoftext|>"],
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

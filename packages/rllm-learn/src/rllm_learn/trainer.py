@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from rllm_agents import BaseAgent, ChatAgent
 from rllm_envs import Dataset, GymEnv
 from rllm_learn import run_dir
-from rllm_learn.algorithms import ALGORITHMS
+from rllm_learn.algorithms import make_algorithm
 from rllm_learn.assembly import Parts, Players, assemble
 from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.core.checkpoint import latest_checkpoint, save_checkpoint
@@ -22,7 +23,7 @@ from rllm_learn.display import Display
 from rllm_learn.errors import TrainingError
 from rllm_learn.evaluator import Evaluator
 from rllm_learn.resources import Stopwatch
-from rllm_learn.step import StepReport, train_step
+from rllm_learn.step import Progress, StepReport, train_step
 from rllm_learn.tracking import MetricsWriter, plot_curve
 
 MAX_NON_FINITE_STEPS = 3
@@ -116,16 +117,14 @@ class _Run:
         self.config = config
         self.path = path
         self.parts = parts
-        self.algorithm = ALGORITHMS[config.algorithm.name][1](config.algorithm)
+        self.algorithm = make_algorithm(config.algorithm)
         self.stopwatch = Stopwatch()
-        self.step = 0
-        """Complete steps."""
-        self.weights_version = 0
+        self.progress = Progress()
         self.display = Display(config.num_steps)
         if resume:
             self._restore()
         self.writer = MetricsWriter(
-            path, tensorboard=config.tracking.tensorboard, resume_step=self.step
+            path, tensorboard=config.tracking.tensorboard, resume_step=self.progress.step
         )
         self.evaluator = Evaluator(config, path, parts, self.writer)
 
@@ -136,30 +135,27 @@ class _Run:
         with self.display:
             self.display.line(f"run directory: {self.path}")
             try:
-                if self.step == 0:
+                if not self.evaluator.has_evaluated:
                     self.display.line(self.evaluator.evaluate(0))
-                while self.step < config.num_steps:
+                while self.progress.step < config.num_steps:
                     report = train_step(
                         parts.sampler,
                         parts.learner,
                         self.algorithm,
-                        parts.tasks.batch(self.step, config.tasks_per_step),
-                        step=self.step,
-                        weights_version=self.weights_version,
+                        parts.tasks.batch(self.progress.step, config.tasks_per_step),
+                        self.progress,
                     )
-                    self.step += 1
-                    self.weights_version = report.weights_version
                     self._report(report)
                     non_finite = self._count_non_finite(report, non_finite)
                     if self._is_due(config.eval.every_steps):
-                        self.display.line(self.evaluator.evaluate(self.step))
+                        self.display.line(self.evaluator.evaluate(self.progress.step))
                     if self._is_due(config.checkpoint.every_steps):
                         self._save()
             except KeyboardInterrupt:
                 self._save()
                 self.display.line(
-                    f"interrupted: {self.step} of {config.num_steps} steps are saved; go on with "
-                    f"`rllm train --resume run_dir={self.path}`"
+                    f"interrupted: {self.progress.step} of {config.num_steps} steps are saved; "
+                    f"go on with `rllm train --resume run_dir={self.path}`"
                 )
                 raise
             finally:
@@ -167,19 +163,19 @@ class _Run:
         return self._finish()
 
     def _is_due(self, every_steps: int) -> bool:
-        return self.step % every_steps == 0 or self.step == self.config.num_steps
+        return self.progress.step % every_steps == 0 or self.progress.step == self.config.num_steps
 
     def _report(self, report: StepReport) -> None:
-        self.writer.write(self.step, report.metrics)
-        self.evaluator.write_group(self.step, report.episodes)
+        self.writer.write(self.progress.step, report.metrics)
+        self.evaluator.write_group(self.progress.step, report.episodes)
         figures = {
             "reward": report.metrics["train/reward"],
             "turns": report.metrics["train/turns"],
             "tokens": report.metrics["train/response_tokens"],
         }
-        self.display.step(self.step, figures)
+        self.display.step(self.progress.step, figures)
         if report.skipped is not None:
-            self.display.line(f"step {self.step}: {report.skipped}; no update")
+            self.display.line(f"step {self.progress.step}: {report.skipped}; no update")
 
     def _count_non_finite(self, report: StepReport, before: int) -> int:
         if report.metrics.get("learner/skipped_steps", 0.0) == 0.0:
@@ -195,11 +191,10 @@ class _Run:
     def _save(self) -> None:
         def write(directory: Path) -> None:
             torch.save(self.parts.learner.state_dict(), directory / "learner.pt")
-            counters = {"step": self.step, "weights_version": self.weights_version}
-            run_dir.write_json(directory / "state.json", counters)
+            run_dir.write_json(directory / "state.json", asdict(self.progress))
 
         save_checkpoint(
-            self.path / "checkpoints", self.step, write, keep=self.config.checkpoint.keep
+            self.path / "checkpoints", self.progress.step, write, keep=self.config.checkpoint.keep
         )
 
     def _restore(self) -> None:
@@ -211,10 +206,11 @@ class _Run:
             return
         state = torch.load(checkpoint.path / "learner.pt", weights_only=True)
         self.parts.learner.load_state_dict(state)
-        self.step = checkpoint.step
-        self.weights_version = run_dir.read_json(checkpoint.path / "state.json")["weights_version"]
-        self.parts.sampler.publish(self.parts.learner.export_weights(), self.weights_version)
-        self.display.line(f"resumed at step {self.step}")
+        self.progress = Progress(**run_dir.read_json(checkpoint.path / "state.json"))
+        self.parts.sampler.publish(
+            self.parts.learner.export_weights(), self.progress.weights_version
+        )
+        self.display.line(f"resumed at step {self.progress.step}")
 
     def _finish(self) -> dict[str, Any]:
         saved = self.parts.save_policy(self.path)
@@ -225,8 +221,8 @@ class _Run:
         )
         summary = {
             **self.evaluator.summary(),
-            "steps": self.step,
-            "weights_versions": self.weights_version,
+            "steps": self.progress.step,
+            "weights_versions": self.progress.weights_version,
             "seed": self.config.seed,
             **self.stopwatch.elapsed(),
             "run_dir": str(self.path),

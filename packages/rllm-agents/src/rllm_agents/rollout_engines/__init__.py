@@ -13,7 +13,13 @@ from rllm_agents.errors import UserError
 from rllm_agents.rollout_engines.base import RolloutEngine
 from rllm_agents.rollout_engines.scripted import ScriptedEngine
 
-__all__ = ["ROLLOUT_ENGINES", "RolloutEngine", "ScriptedEngine", "build_rollout_engine"]
+__all__ = [
+    "ROLLOUT_ENGINES",
+    "RolloutEngine",
+    "ScriptedEngine",
+    "build_rollout_engine",
+    "find_engine",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +48,11 @@ ROLLOUT_ENGINES: dict[str, EngineEntry] = {
 }
 
 
-def build_rollout_engine(name: str, arguments: Mapping[str, Any] | None = None) -> RolloutEngine:
-    """Make a rollout engine from its name and keyword arguments.
-
-    Args:
-        name: A key of `ROLLOUT_ENGINES`.
-        arguments: Keyword arguments of the engine's class.
+def find_engine(name: str) -> EngineEntry:
+    """Look up an engine that can be made here.
 
     Raises:
-        UserError: When the name is not known, what it needs is not installed, or the arguments
-            are not the engine's.
+        UserError: When the name is not known, or what it needs is not installed.
     """
     entry = ROLLOUT_ENGINES.get(name)
     if entry is None:
@@ -63,15 +64,30 @@ def build_rollout_engine(name: str, arguments: Mapping[str, Any] | None = None) 
         raise UserError(
             f"engine_name={name!r} needs {entry.requires}, which is not installed: {entry.install}"
         )
+    return entry
+
+
+def build_rollout_engine(name: str, arguments: Mapping[str, Any] | None = None) -> RolloutEngine:
+    """Make a rollout engine from its name and keyword arguments.
+
+    Args:
+        name: A key of `ROLLOUT_ENGINES`.
+        arguments: Keyword arguments of the engine's class.
+
+    Raises:
+        UserError: When there is no such engine here, or the arguments are not its.
+    """
+    entry = find_engine(name)
     engine_class = getattr(importlib.import_module(entry.module), entry.class_name)
+    signature = inspect.signature(engine_class)
     try:
-        inspect.signature(engine_class).bind(**(arguments or {}))
+        bound = signature.bind(**(arguments or {}))
     except TypeError as error:
-        parameters = ", ".join(inspect.signature(engine_class).parameters)
         raise UserError(
-            f"rollout_engine_args of engine_name={name!r}: {error}; it takes {parameters}"
+            f"rollout_engine_args of engine_name={name!r}: {error}; it takes "
+            f"{', '.join(signature.parameters)}"
         ) from error
-    return engine_class(**(arguments or {}))
+    return engine_class(*bound.args, **bound.kwargs)
 
 
 def _advice(name: str) -> str:

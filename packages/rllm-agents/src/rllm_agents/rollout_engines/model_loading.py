@@ -17,7 +17,8 @@ from transformers.utils import logging as transformers_logging
 
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.models import resolve_model_path
-from rllm_agents.rollout_engines.slot_batch import SlotBatch, SlotRequest
+from rllm_agents.rollout_engines.slot_batch import SlotBatch
+from rllm_agents.rollout_engines.slot_records import SlotRequest
 from rllm_agents.types import SamplingParams
 
 

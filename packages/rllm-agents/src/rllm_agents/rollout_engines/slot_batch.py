@@ -5,13 +5,12 @@ prompt but its last token; that one is the input of the row's first decode step,
 sampled in one place. Rows of finished turns stay until their place is needed, and the session's
 next turn prefills only what is new.
 
-Everything here runs in one thread; `TransformersEngine` hands requests in and results out.
+Everything here runs in one thread; `SlotDriver` hands requests in and results out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -25,8 +24,9 @@ from rllm_agents.rollout_engines.slot_cache import (
     ResumedPrefill,
     SlotCache,
 )
+from rllm_agents.rollout_engines.slot_records import SlotRequest, SlotResult
 from rllm_agents.rollout_engines.token_sampling import SamplingPlan, draw_tokens
-from rllm_agents.types import FinishReason, SamplingParams
+from rllm_agents.types import FinishReason
 
 _UNIFORMS = 64
 """Random numbers drawn at once for a row."""
@@ -48,34 +48,6 @@ _ROW = np.dtype(
         ("top_p", np.float64),
     ]
 )
-
-
-@dataclass(slots=True, eq=False)
-class SlotRequest:
-    """One completion to sample. Made by TransformersEngine."""
-
-    prompt_ids: np.ndarray
-    """int64, at least one id."""
-    sampling: SamplingParams
-    max_tokens: int
-    """Prompt and completion together fit the model."""
-    session_id: str
-    """Equal for the turns of one conversation; empty for none."""
-    random: np.random.Generator
-    row: int = field(default=-1, init=False)
-    """Where it stands now; SlotBatch moves it."""
-
-
-@dataclass(frozen=True, slots=True)
-class SlotResult:
-    """A finished request. Made by SlotBatch, read by TransformersEngine."""
-
-    request: SlotRequest
-    token_ids: list[int]
-    logprobs: list[float]
-    finish_reason: FinishReason
-    is_finite: bool
-    """False when the model's logits were not numbers; the ids mean nothing then."""
 
 
 class SlotBatch:
@@ -110,6 +82,8 @@ class SlotBatch:
         self._num_active = 0
         self._plan: SamplingPlan | None = None
         """Parameters of the active rows as tensors; None after their set has changed."""
+        self.weights_version = 0
+        """Stands in every result; set by who changes the model's weights."""
 
     @property
     def num_active(self) -> int:
@@ -368,7 +342,7 @@ class SlotBatch:
             self._owners[row] = request.session_id
         ids = self._tokens[row, sampled].tolist()
         reason: FinishReason = "stop" if self._stops[ids[-1]] else "length"
-        return SlotResult(request, ids, logprobs.tolist(), reason, is_finite)
+        return SlotResult(request, ids, logprobs.tolist(), reason, self.weights_version, is_finite)
 
     def _mask(self, positions: Tensor, window: int) -> Tensor:
         """Return the additive mask of tokens at `positions` ``(B, T)``, ``(B, 1, T, window)``."""

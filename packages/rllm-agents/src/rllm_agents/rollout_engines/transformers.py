@@ -7,11 +7,7 @@ tests and for machines without vLLM.
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import torch
@@ -27,40 +23,19 @@ from rllm_agents.rollout_engines.model_loading import (
     num_embeddings,
     stop_ids_of,
 )
-from rllm_agents.rollout_engines.slot_batch import SlotBatch, SlotRequest, SlotResult
+from rllm_agents.rollout_engines.slot_batch import SlotBatch
+from rllm_agents.rollout_engines.slot_driver import SlotDriver
+from rllm_agents.rollout_engines.slot_records import SlotRequest, SlotResult
 from rllm_agents.rollout_engines.weight_loading import copy_weights
 from rllm_agents.types import Completion, GenerationRequest
-
-_QUIET_ROUNDS = 8
-"""Rounds of the event loop without a new request after which the next step is launched."""
-
-_Result = TypeVar("_Result")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Waiting:
-    """A request and whom to tell."""
-
-    request: SlotRequest
-    future: asyncio.Future[Completion]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _WeightUpdate:
-    """New weights and whom to tell."""
-
-    tensors: Mapping[str, Tensor]
-    version: int
-    future: asyncio.Future[None]
 
 
 class TransformersEngine:
     """A `RolloutEngine` over a transformers model in this process.
 
-    One task in the running event loop drives the batch while there is work; each step runs in a
-    thread of its own. Between steps the loop is given time until no new request appears, so that
-    episodes whose environments answer at once take part in the very next step: their batches, and
-    with equal seeds their tokens, are the same in every run.
+    Many calls of `generate` share one continuous batch. Episodes whose environments answer at once
+    take part in the very next step, so their batches, and with equal seeds their tokens, are the
+    same in every run. See `SlotDriver` for the concurrency and `SlotBatch` for the sampling.
     """
 
     def __init__(
@@ -106,19 +81,12 @@ class TransformersEngine:
             max_batch_size=max_batch_size,
             max_model_length=self._max_model_length,
         )
-        self._weights_version = 0
-        self._queued: list[_Waiting] = []
-        self._active: dict[SlotRequest, _Waiting] = {}
-        self._updates: list[_WeightUpdate] = []
-        self._has_answered = True
-        self._driver: asyncio.Task[None] | None = None
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, "rllm-transformers-engine")
-        self._closed = False
+        self._driver = SlotDriver(self._batch)
 
     @property
     def weights_version(self) -> int:
         """Version of the weights that sample now; 0 are those it was made with."""
-        return self._weights_version
+        return self._batch.weights_version
 
     @property
     def stop_token_ids(self) -> frozenset[int]:
@@ -137,11 +105,19 @@ class TransformersEngine:
             EngineError: The prompt is empty, has unknown ids, or does not fit with `max_tokens`;
                 the engine is closed; or a step failed.
         """
-        slot_request = self._slot_request(request)
-        self._start_driver()
-        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
-        self._queued.append(_Waiting(slot_request, future))
-        return await future
+        result = await self._driver.sample(self._slot_request(request))
+        if not result.is_finite:
+            raise EngineError(
+                "the model's logits were not finite numbers; its weights "
+                f"(version {result.weights_version}) or dtype are broken"
+            )
+        return Completion(
+            text=self._text(result),
+            finish_reason=result.finish_reason,
+            token_ids=tuple(result.token_ids),
+            logprobs=tuple(result.logprobs),
+            weights_version=result.weights_version,
+        )
 
     async def load_weights(self, tensors: Mapping[str, Tensor], *, version: int) -> None:
         """Copy new weights into the model, once what is being sampled is finished.
@@ -156,32 +132,19 @@ class TransformersEngine:
         Raises:
             EngineError: A name or a shape is not the model's; nothing is changed then.
         """
-        self._refuse_if_closed()
-        self._start_driver()
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._updates.append(_WeightUpdate(tensors, version, future))
-        await future
+
+        def change() -> None:
+            copy_weights(self._model, tensors)
+            self._batch.weights_version = version
+
+        await self._driver.change(change)
 
     def close(self) -> None:
-        """Stop, fail what is waiting, forget what is stored. May be called again."""
-        if self._closed:
-            return
-        self._closed = True
-        driver = self._driver
-        if driver is not None and not driver.done() and not driver.get_loop().is_closed():
-            driver.cancel()
-        self._thread.shutdown(wait=True)
-        self._drop_all(EngineError("the transformers engine was closed"))
-
-    # Requests
-
-    def _refuse_if_closed(self) -> None:
-        if self._closed:
-            raise EngineError("the transformers engine is closed; make a new one")
+        """Fail what is waiting, end the thread and forget what is stored. May be called again."""
+        self._driver.close()
 
     def _slot_request(self, request: GenerationRequest) -> SlotRequest:
         """Check a request and turn it into what the batch takes."""
-        self._refuse_if_closed()
         if not request.prompt_ids:
             raise EngineError(
                 "the transformers engine needs prompt_ids with at least one id; "
@@ -210,101 +173,6 @@ class TransformersEngine:
             random=np.random.default_rng(None if seed is None else seed % 2**128),
         )
 
-    # The driver
-
-    def _start_driver(self) -> None:
-        """Make sure that a driver runs in this event loop."""
-        loop = asyncio.get_running_loop()
-        driver = self._driver
-        if driver is not None and not driver.done():
-            if driver.get_loop() is loop:
-                return
-            if not driver.get_loop().is_closed():
-                raise EngineError(
-                    "the transformers engine is at work in another event loop; "
-                    "use one engine per loop"
-                )
-            self._drop_all(EngineError("the event loop was closed"))
-        self._has_answered = True
-        self._driver = loop.create_task(self._drive())
-
-    async def _drive(self) -> None:
-        """Step the batch until nothing is left to do."""
-        try:
-            while self._queued or self._active or self._updates:
-                await self._settle()
-                if self._updates and not self._active:
-                    await self._update_weights(self._updates.pop(0))
-                else:
-                    await self._step()
-        except BaseException as error:
-            # Whatever it is, nobody may be left waiting.
-            self._drop_all(error)
-            if not isinstance(error, Exception):
-                raise
-
-    async def _settle(self) -> None:
-        """Let resumed callers run until they have asked for what they need next.
-
-        Where nobody was resumed there is nothing to wait for, and one round lets others run.
-        """
-        quiet = 0
-        while quiet < (_QUIET_ROUNDS if self._has_answered else 1):
-            before = len(self._queued)
-            await asyncio.sleep(0)
-            quiet = quiet + 1 if len(self._queued) == before else 0
-
-    async def _step(self) -> None:
-        """Admit what fits, run one step in the thread, answer whoever is finished."""
-        cancelled = [w for w in self._active.values() if w.future.cancelled()]
-        for waiting in cancelled:
-            del self._active[waiting.request]
-        admitted = self._admit(len(cancelled))
-        if not self._active and not cancelled:
-            return
-        try:
-            results = await self._in_thread(
-                lambda: self._batch.step(
-                    [w.request for w in admitted], [w.request for w in cancelled]
-                )
-            )
-        except Exception as error:
-            self._fail_active(error)
-            return
-        self._has_answered = bool(results)
-        for result in results:
-            self._answer(self._active.pop(result.request), result)
-
-    def _admit(self, num_cancelled: int) -> list[_Waiting]:
-        """Move queued requests that fit to the active ones; none while new weights wait."""
-        queued = [w for w in self._queued if not w.future.done()]
-        room = 0 if self._updates else self._batch.num_free + num_cancelled
-        admitted, self._queued = queued[:room], queued[room:]
-        self._active.update((w.request, w) for w in admitted)
-        return admitted
-
-    def _answer(self, waiting: _Waiting, result: SlotResult) -> None:
-        """Give a result to whoever waits for it."""
-        if waiting.future.done():
-            return
-        if not result.is_finite:
-            waiting.future.set_exception(
-                EngineError(
-                    "the model's logits were not finite numbers; its weights "
-                    f"(version {self._weights_version}) or dtype are broken"
-                )
-            )
-            return
-        waiting.future.set_result(
-            Completion(
-                text=self._text(result),
-                finish_reason=result.finish_reason,
-                token_ids=tuple(result.token_ids),
-                logprobs=tuple(result.logprobs),
-                weights_version=self._weights_version,
-            )
-        )
-
     def _text(self, result: SlotResult) -> str:
         """Decode a completion without its stop token and other control tokens."""
         if self._tokenizer is None:
@@ -315,65 +183,3 @@ class TransformersEngine:
                 ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
             )
         )
-
-    async def _update_weights(self, update: _WeightUpdate) -> None:
-        """Copy new weights in the thread and forget all keys and values of the old ones."""
-        if update.future.done():
-            return
-
-        def copy() -> None:
-            copy_weights(self._model, update.tensors)
-            self._batch.reset()
-
-        try:
-            await self._in_thread(copy)
-        except Exception as error:
-            if not update.future.done():
-                update.future.set_exception(error)
-            return
-        self._weights_version = update.version
-        if not update.future.done():
-            update.future.set_result(None)
-
-    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
-        """Run `work` in the engine's thread; not even a cancellation leaves it running."""
-        job = self._thread.submit(work)
-        try:
-            return await asyncio.wrap_future(job)
-        except asyncio.CancelledError:
-            concurrent.futures.wait([job])
-            raise
-
-    def _fail_active(self, error: Exception) -> None:
-        """Fail what was in the batch of a failed step; what is queued goes on."""
-        self._has_answered = True
-        failed = list(self._active.values())
-        self._active.clear()
-        self._batch.reset()
-        for waiting in failed:
-            if not waiting.future.done():
-                failure = EngineError(
-                    f"a sampling step of {len(failed)} requests failed: "
-                    f"{type(error).__name__}: {error}"
-                )
-                failure.__cause__ = error
-                waiting.future.set_exception(failure)
-
-    def _drop_all(self, reason: BaseException) -> None:
-        """Leave no request, no update and no row behind."""
-        futures: list[asyncio.Future[Any]] = [
-            *(w.future for w in self._queued),
-            *(w.future for w in self._active.values()),
-            *(u.future for u in self._updates),
-        ]
-        self._queued.clear()
-        self._active.clear()
-        self._updates.clear()
-        self._batch.reset()
-        for future in futures:
-            if future.done() or future.get_loop().is_closed():
-                continue
-            if isinstance(reason, asyncio.CancelledError):
-                future.cancel()
-            else:
-                future.set_exception(reason)

@@ -16,7 +16,7 @@ MAX_FACTORIAL = 1_000
 MAX_SERIES_BOUND = 10_000
 
 _DIGITS = re.compile(r"\d+")
-_FACTORIAL = re.compile(r"(\d+)\s*!|[)}!]\s*!")
+_FACTORIAL = re.compile(r"(\d+)\s*!|(?<=[)}!])\s*!")
 _SERIES = re.compile(r"\\(?:sum|prod|bigcup|bigcap|[dt]?binom|int)(?![a-zA-Z])|\\choose")
 
 

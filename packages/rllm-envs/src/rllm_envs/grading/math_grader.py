@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from rllm_envs.errors import ReferenceAnswerError
+from rllm_envs.errors import ReferenceAnswerError, excerpt
 from rllm_envs.grading import symbolic
 from rllm_envs.grading.exact import (
     Number,
@@ -29,7 +29,6 @@ from rllm_envs.grading.exact import (
 )
 from rllm_envs.grading.guards import hazard
 from rllm_envs.grading.latex import canonical, compact, without_plain_unit, words_of
-from rllm_envs.parsing import excerpt
 
 MAX_REFERENCE_LENGTH = 10_000
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from rllm_envs.errors import EnvArgumentError, TaskError, ToolError
-from rllm_envs.parsing import excerpt
+from rllm_envs.errors import EnvArgumentError, TaskError, ToolError, excerpt
 from rllm_envs.tasks import Task
 from rllm_envs.tools.calculator import evaluate, format_value
 

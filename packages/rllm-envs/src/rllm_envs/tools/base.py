@@ -8,8 +8,7 @@ from abc import ABC
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rllm_envs.errors import EnvArgumentError, ToolError
-from rllm_envs.parsing import excerpt
+from rllm_envs.errors import EnvArgumentError, ToolError, excerpt
 
 _JSON_TYPES: dict[Any, str] = {
     str: "string",

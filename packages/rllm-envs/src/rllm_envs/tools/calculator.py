@@ -14,8 +14,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from rllm_envs.errors import ToolError
-from rllm_envs.parsing import excerpt
+from rllm_envs.errors import ToolError, excerpt
 from rllm_envs.tools.base import Tool
 
 MAX_EXPRESSION_LENGTH = 200

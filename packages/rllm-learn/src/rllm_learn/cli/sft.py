@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+
 from rllm_agents.cli.overrides import expand_shorthands
 
 HELP = """Fine-tune a model on conversations: it learns to say what the assistant says in them.
@@ -43,8 +44,11 @@ def sft(settings: tuple[str, ...], config_name: str, show_config: bool) -> None:
 
         click.echo(OmegaConf.to_yaml(OmegaConf.structured(config)))
         return
+    from transformers.utils.logging import disable_progress_bar
+
     from rllm_learn.sft import train_supervised
 
+    disable_progress_bar()  # or each file of a model draws a bar of its own
     summary = train_supervised(config)
     click.echo(
         f"loss {summary['final_loss']:.3f} after {summary['updates']} updates, "

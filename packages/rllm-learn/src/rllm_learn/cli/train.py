@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+
 from rllm_agents.cli.overrides import expand_shorthands
 
 HELP = """Train a language agent by reinforcement learning.
@@ -56,8 +57,11 @@ def train(settings: tuple[str, ...], resume: bool, config_name: str, show_config
 
         click.echo(OmegaConf.to_yaml(OmegaConf.structured(config)))
         return
+    from transformers.utils.logging import disable_progress_bar
+
     from rllm_learn.trainer import AgentTrainer
 
+    disable_progress_bar()  # or each file of a model draws a bar of its own
     _print_summary(AgentTrainer(config=config, resume=resume).train())
 
 

@@ -34,9 +34,10 @@ class EnvConfig:
     kwargs: dict[str, Any] = field(default_factory=dict)
     """Passed to the environment, for example `env.kwargs.digits=3`."""
     dataset: str | None = None
-    """Tasks to train on: a JSONL or JSON file, or a registered name; None draws the env's own."""
+    """Tasks to train on: a JSONL or JSON file, or a registered name; null draws the
+    environment's own."""
     eval_dataset: str | None = None
-    """Held-out tasks, likewise; None keeps every eighth row of `dataset` (at most) apart."""
+    """Held-out tasks, likewise; null keeps every eighth row of `env.dataset` (at most) apart."""
 
 
 @dataclass
@@ -44,7 +45,7 @@ class AgentConfig:
     """Who plays."""
 
     system_prompt: str | None = None
-    """First message of each conversation; None for none."""
+    """First message of each conversation; null for none."""
 
 
 @dataclass
@@ -52,7 +53,7 @@ class ModelConfig:
     """Which policy."""
 
     path: str = "tiny"
-    """A model directory, a hub name that is on this machine already, or `tiny`."""
+    """A model directory, a hub name such as Qwen/Qwen3-0.6B, or `tiny`."""
     lora_rank: int = 8
     """Rank of the LoRA adapters on all linear layers; 0 trains all parameters."""
     lora_alpha: float = 16.0
@@ -102,9 +103,9 @@ class RolloutConfig:
     n_parallel_agents: int = 256
     """Episodes in flight."""
     step_timeout: float | None = 60.0
-    """Seconds of one `reset` or `step`; None waits for ever."""
+    """Seconds of one `reset` or `step`; null waits for ever."""
     trajectory_timeout: float | None = None
-    """Seconds of one episode; None for no limit."""
+    """Seconds of one episode; null for no limit."""
     max_failure_share: float = 0.2
     """Share of failed episodes in a step beyond which the run stops and says why."""
 
@@ -125,7 +126,7 @@ class LearnerConfig:
     """How batches become updates."""
 
     learning_rate: float | None = None
-    """Peak rate of AdamW. None: 3e-3 for the tiny model's adapters and 1e-3 for all of it; for
+    """Peak rate of AdamW. null: 3e-3 for the tiny model's adapters and 1e-3 for all of it; for
     any other model 1e-5 for adapters and 1e-6 for all parameters."""
     warmup_updates: int = 5
     """Updates over which the rate rises linearly."""
@@ -134,12 +135,14 @@ class LearnerConfig:
     betas: tuple[float, float] = (0.9, 0.99)
     """Decay rates of AdamW's averages."""
     weight_decay: float = 0.0
+    """Of AdamW."""
     muon_learning_rate: float | None = None
-    """Peak rate of Muon on inner matrices, with `model.lora_rank=0`; None for AdamW alone."""
+    """Peak rate of Muon on inner matrices, with `model.lora_rank=0`; null for AdamW
+    alone."""
     max_grad_norm: float = 1.0
     """Gradients are scaled down to this norm."""
-    micro_tokens: int = 16384
-    """Positions of one forward and backward pass: lower it when memory runs out."""
+    micro_tokens: int = 4096
+    """Positions of one forward and backward pass: what bounds memory. A GPU wants more."""
     num_epochs: int = 1
     """Passes over each batch."""
     minibatch_sequences: int = 0
@@ -178,7 +181,7 @@ class EvalConfig:
 
     num_tasks: int = 512
     """Held-out tasks, each different; fewer where a data set has fewer."""
-    every_steps: int = 20
+    every_steps: int = 10
     """Steps between evaluations; there is one before the first step and one after the last."""
     greedy: bool = True
     """Also evaluate greedy decoding, beside sampling at `rollout.temperature`."""
@@ -226,16 +229,16 @@ class TrainerConfig:
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
-    num_steps: int = 60
+    num_steps: int = 40
     """Training steps: sample, give credit, update, publish."""
     tasks_per_step: int = 32
     """Different tasks of one step; the algorithm plays each several times."""
     seed: int = 0
     """Of tasks, sampling, adapters and the order of minibatches."""
     run_dir: str | None = None
-    """Where everything is written; None makes `runs/<env>-<date>`."""
+    """Where everything is written; null makes `runs/<env>-<date>`."""
     torch_threads: int | None = None
-    """Threads of one torch operation; None is 1 for the tiny model, else torch's own choice."""
+    """Threads of one torch operation; null is 1 for the tiny model, else torch's own choice."""
 
     def __post_init__(self) -> None:
         """Check ranges; raises ConfigError."""
@@ -258,14 +261,15 @@ class SFTConfig:
     num_updates: int = 200
     """Optimizer steps of `batch_sequences` conversations each."""
     batch_sequences: int = 64
+    """Conversations of one update."""
     max_length: int = 1024
     """Conversations of more tokens are refused, never cut."""
     seed: int = 0
     """Of the order of rows, adapters, and the bundled teachers."""
     run_dir: str | None = None
-    """Where everything is written; None makes `runs/sft-<date>`."""
+    """Where everything is written; null makes `runs/sft-<date>`."""
     torch_threads: int | None = None
-    """Threads of one torch operation; None is 1 for the tiny model, else torch's own choice."""
+    """Threads of one torch operation; null is 1 for the tiny model, else torch's own choice."""
 
     def __post_init__(self) -> None:
         """Check ranges; raises ConfigError."""

@@ -33,7 +33,7 @@ class UpdateRule:
     """Peak rate of Muon on inner matrices; None for AdamW alone."""
     max_grad_norm: float = 1.0
     """Gradients are scaled down to this 2-norm over all parameters."""
-    micro_tokens: int = 16384
+    micro_tokens: int = 4096
     """Positions, padding included, of one forward and backward pass: bounds memory."""
     num_epochs: int = 1
     """Passes over each batch."""

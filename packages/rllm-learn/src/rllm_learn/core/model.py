@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import peft
 import torch
@@ -41,7 +42,7 @@ def load_policy(spec: PolicySpec) -> nn.Module:
         The model, in evaluation mode (no dropout: the logprobs learned from must be those that
         were sampled from); a `peft.PeftModel` with LoRA.
     """
-    model = AutoModelForCausalLM.from_pretrained(spec.path, dtype=getattr(torch, spec.dtype))
+    model: Any = AutoModelForCausalLM.from_pretrained(spec.path, dtype=getattr(torch, spec.dtype))
     if spec.gradient_checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
         model.enable_input_require_grads()
@@ -82,10 +83,10 @@ def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
             yield name, parameter.detach().clone()
         return
     for name, module in model.get_base_model().named_modules():
-        if isinstance(module, peft.tuners.lora.LoraLayer):
-            base = module.get_base_layer()
-            weight = base.weight.detach()
-            merged = weight.float()
+        # Only linear layers are adapted (`target_modules="all-linear"`), so this finds them all.
+        if isinstance(module, peft.tuners.lora.Linear):
+            base: Any = module.get_base_layer()
+            merged = base.weight.detach().float()
             for adapter in module.active_adapters:
-                merged = merged + module.get_delta_weight(adapter).detach().float()  # pyright: ignore[reportCallIssue]
-            yield f"{name}.weight", merged.to(weight.dtype)
+                merged = merged + module.get_delta_weight(adapter).detach().float()
+            yield f"{name}.weight", merged.to(base.weight.dtype)

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from rllm_learn.errors import ConfigError
-from rllm_learn.tasks import DatasetTasks, SeedTasks, hold_out
+from rllm_learn.task_sources import DatasetTasks, SeedTasks, hold_out
 
 
 def test_no_two_steps_share_a_seed_and_a_step_always_has_the_same():

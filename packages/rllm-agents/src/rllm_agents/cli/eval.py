@@ -1,0 +1,364 @@
+"""`rllm eval`: play tasks with a policy and report how many it solves."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rllm_agents.agents.chat import ChatAgent
+from rllm_agents.cli.eval_display import EpisodeProgress, print_result
+from rllm_agents.cli.overrides import parse_settings, settings_table
+from rllm_agents.errors import UserError
+from rllm_agents.evaluation import (
+    EvaluationResult,
+    OracleEnv,
+    env_tasks,
+    evaluation_requests,
+    oracle_misses,
+    summarize,
+    write_episodes,
+)
+from rllm_agents.execution_engine import AgentExecutionEngine
+from rllm_agents.models import resolve_model_path
+from rllm_agents.rollout_engines import ROLLOUT_ENGINES
+from rllm_agents.types import Episode, SamplingParams
+from rllm_envs import GymEnv
+
+POLICIES = ("model", "oracle")
+_DEFAULT_POSITIONS = 4096
+"""Of a model whose configuration does not say."""
+_LONGEST_DEFAULT_RESPONSE = 8192
+
+
+@dataclass
+class EnvSettings:
+    """What is played."""
+
+    id: str = "rllm/Calculator-v0"
+    """Any registered Gymnasium id with text observations and actions; `module:id` imports it."""
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    """Arguments of the environment, such as env.kwargs.max_turns=2."""
+    dataset: str | None = None
+    """Tasks from a JSONL or JSON file or a registered data set; null draws the env's own."""
+    split: str = "test"
+    """Part of a registered data set, or of the tasks that the environment draws."""
+    first_seed: int = 0
+    """Where the search for seeds with different tasks begins."""
+
+
+@dataclass
+class ModelSettings:
+    """Who plays."""
+
+    path: str = "tiny"
+    """A model directory, a hub name such as Qwen/Qwen3-0.6B, or tiny, which ships with rllm."""
+    dtype: str | None = None
+    """float32, bfloat16 or float16; null takes what is stored."""
+    device: str | None = None
+    """A torch device; null takes the first GPU, or the CPU where there is none."""
+
+
+@dataclass
+class EngineSettings:
+    """What samples."""
+
+    name: str = "transformers"
+    """The rollout engine."""
+    max_batch_size: int = 256
+    """Most sequences sampled at once."""
+
+
+@dataclass
+class AgentSettings:
+    """How observations are put to the model."""
+
+    system_prompt: str | None = None
+    """First message of each conversation."""
+
+
+@dataclass
+class SamplingSettings:
+    """How tokens are drawn."""
+
+    temperature: float = 1.0
+    """0 is greedy."""
+    top_p: float = 1.0
+    """In (0, 1]."""
+    top_k: int = 0
+    """0 keeps the whole distribution."""
+    max_tokens: int | None = None
+    """Most tokens of one turn; null leaves it to max_response_length."""
+
+
+@dataclass
+class EvalSettings:
+    """Everything that `rllm eval` can be told."""
+
+    env: EnvSettings = field(default_factory=EnvSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    agent: AgentSettings = field(default_factory=AgentSettings)
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    policy: str = "model"
+    """model, or oracle: the environment's own answers, which needs no model and no torch."""
+    num_tasks: int | None = None
+    """Different tasks; null takes all rows of a data set, else 512."""
+    samples_per_task: int = 1
+    """Episodes of each task; pass@k is reported for k = 1 and for this many."""
+    seed: int = 0
+    """Of all sampling; the tasks do not depend on it."""
+    max_prompt_length: int | None = None
+    """Most tokens of the first prompt; null takes what the model has beside the response."""
+    max_response_length: int | None = None
+    """Most tokens after it, over all turns; null takes a quarter of the model's, at most 8192."""
+    max_steps: int = 64
+    """Most turns of an episode; the environment usually ends it before."""
+    n_parallel_agents: int = 256
+    """Most episodes in flight."""
+    step_timeout: float | None = 600.0
+    """Seconds that one step of an environment may take; null waits for ever."""
+    torch_threads: int | None = None
+    """Threads of one torch operation; null is 1 for the tiny model, else torch's own choice."""
+    run_dir: str | None = None
+    """Where episodes.jsonl and summary.json go; null makes runs/eval-<date>-<time>."""
+
+
+class EvalCommand(click.Command):
+    """Shows the settings below the options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write options, then all settings with default and meaning."""
+        super().format_options(ctx, formatter)
+        with formatter.section("Settings and their defaults"):
+            formatter.write_dl(settings_table(EvalSettings), col_max=40)
+
+
+HELP = """Play tasks with a policy and report pass@k, rewards and how episodes ended.
+
+Without arguments the tiny model plays 512 held-out tasks of the calculator environment. Every
+episode goes to RUN_DIR/episodes.jsonl, one JSON object a line; the figures to RUN_DIR/summary.json.
+
+\b
+  rllm eval
+  rllm eval sampling.temperature=0 num_tasks=100 run_dir=runs/greedy
+  rllm eval env=rllm/Arithmetic-v0 env.kwargs.digits=2
+  rllm eval env=rllm/Math-v0 env.dataset=test.jsonl model=Qwen/Qwen3-0.6B samples_per_task=4
+  rllm eval env=rllm/Math-v0 env.dataset=test.jsonl policy=oracle
+
+With policy=oracle the environment answers itself: that checks a data set and its grading, and the
+rows that cannot be graded are listed. env=, model= and engine= are short for env.id=, model.path=
+and engine.name=.
+"""
+
+
+@click.command("eval", cls=EvalCommand, help=HELP)
+@click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
+def command(settings: tuple[str, ...]) -> None:
+    """Run `rllm eval`."""
+    checked = parse_settings(EvalSettings, settings)
+    check_policy(checked)
+    run_dir = free_run_dir(checked)
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = play(checked, run_dir)
+    misses = oracle_misses(result.episodes) if checked.policy == "oracle" else None
+    seconds = time.perf_counter() - wall
+    summary = {
+        **result.figures(),
+        "seconds": seconds,
+        "cpu_seconds": time.process_time() - cpu,
+        "seed": checked.seed,
+        "settings": asdict(checked),
+        **({} if misses is None else {"oracle_misses": misses}),
+    }
+    text = json.dumps(summary, indent=2, default=str)
+    (run_dir / "summary.json").write_text(text + "\n", "utf-8")
+    print_result(result, misses, seconds=seconds, run_dir=run_dir)
+
+
+def check_policy(settings: EvalSettings) -> None:
+    """Find mistakes that need neither a model nor an environment to be seen.
+
+    Raises:
+        UserError: The policy or the engine does not exist, or what it needs is not installed.
+    """
+    if settings.policy not in POLICIES:
+        raise UserError(f"policy must be {' or '.join(POLICIES)}, got {settings.policy!r}")
+    sampling_params(settings)
+    if settings.torch_threads is not None and settings.torch_threads < 1:
+        raise UserError(f"torch_threads must be at least 1, or null, got {settings.torch_threads}")
+    if settings.policy == "oracle":
+        return
+    engines = {name: entry for name, entry in ROLLOUT_ENGINES.items() if entry.takes_model}
+    entry = engines.get(settings.engine.name)
+    if entry is None:
+        raise UserError(
+            f"engine.name={settings.engine.name!r} does not exist here; "
+            f"there is {', '.join(engines)}"
+        )
+    if entry.requires is not None and importlib.util.find_spec(entry.requires) is None:
+        raise UserError(
+            f"engine.name={settings.engine.name!r} needs {entry.requires}, which is not "
+            f"installed: {entry.install}"
+        )
+
+
+def sampling_params(settings: EvalSettings) -> SamplingParams:
+    """Return how tokens are drawn.
+
+    Raises:
+        UserError: A value is out of range.
+    """
+    try:
+        return SamplingParams(**asdict(settings.sampling))
+    except ValueError as error:
+        raise UserError(f"sampling.{error}") from error
+
+
+def free_run_dir(settings: EvalSettings) -> Path:
+    """Return the directory of this run, which holds nothing and need not exist.
+
+    Raises:
+        UserError: It holds something, or is no directory.
+    """
+    named = settings.run_dir or f"runs/eval-{datetime.now():%Y%m%d-%H%M%S}"
+    path = Path(named).expanduser()
+    try:
+        if path.exists() and any(path.iterdir()):
+            raise UserError(f"run_dir={named!r} is not empty; choose another one")
+    except OSError as error:
+        raise UserError(f"run_dir={named!r}: {error.strerror}") from error
+    return path
+
+
+def play(settings: EvalSettings, run_dir: Path) -> EvaluationResult:
+    """Choose tasks, make the engine, play, and write the episodes, also those before a ctrl-C.
+
+    Raises:
+        UserError: Something named in the settings is not there, or does not fit.
+    """
+    # Data and names first: they are cheap to be wrong about, and loading torch takes seconds.
+    tasks, env_args = env_tasks(
+        settings.env.id,
+        env_kwargs=settings.env.kwargs,
+        dataset=settings.env.dataset,
+        split=settings.env.split,
+        num_tasks=settings.num_tasks,
+        first_seed=settings.env.first_seed,
+    )
+    requests = evaluation_requests(
+        tasks,
+        samples_per_task=settings.samples_per_task,
+        sampling=sampling_params(settings),
+        seed=settings.seed,
+    )
+    ended: list[Episode] = []
+    with EpisodeProgress(len(requests)) as progress:
+
+        def note(episode: Episode) -> None:
+            ended.append(episode)
+            progress.add(episode)
+
+        with make_engine(settings, env_args, note) as engine:
+            try:
+                run_dir.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise UserError(f"run_dir={str(run_dir)!r}: {error.strerror}") from error
+            path = run_dir / "episodes.jsonl"
+            try:
+                ended = asyncio.run(engine.execute_requests(requests))
+            except KeyboardInterrupt:
+                progress.stop()
+                played = f"{len(ended)} of {len(requests)} episodes"
+                click.echo(f"interrupted: {played} are in {path}", err=True)
+                raise
+            finally:
+                write_episodes(path, ended)
+    return summarize(ended, num_tasks=len(tasks))
+
+
+def make_engine(
+    settings: EvalSettings, env_args: dict[str, Any], on_episode: Any
+) -> AgentExecutionEngine:
+    """Make what plays episodes.
+
+    Raises:
+        UserError: The model is not there or its lengths do not fit.
+    """
+    players: dict[str, Any] = {
+        "agent_class": ChatAgent,
+        "agent_args": {"system_prompt": settings.agent.system_prompt},
+        "env_class": GymEnv,
+        "env_args": env_args,
+        "max_steps": settings.max_steps,
+        "n_parallel_agents": settings.n_parallel_agents,
+        "step_timeout": settings.step_timeout,
+        "on_episode": on_episode,
+    }
+    if settings.policy == "oracle":
+        players["env_class"] = OracleEnv
+        return AgentExecutionEngine(
+            **players, engine_name="scripted", rollout_engine_args={"responses": [""]}
+        )
+    path = resolve_model_path(settings.model.path)
+    set_torch_threads(settings)
+    prompt, response = fitting_lengths(settings, path)
+    return AgentExecutionEngine(
+        **players,
+        engine_name=settings.engine.name,
+        rollout_engine_args={
+            "model": str(path),
+            "dtype": settings.model.dtype,
+            "device": settings.model.device,
+            "max_batch_size": settings.engine.max_batch_size,
+        },
+        max_prompt_length=prompt,
+        max_response_length=response,
+    )
+
+
+def set_torch_threads(settings: EvalSettings) -> None:
+    """Set the threads of this process: a tiny model is slower with more than one."""
+    threads = settings.torch_threads
+    if threads is None and settings.model.path == "tiny":
+        threads = 1
+    if threads is not None:
+        import torch  # takes seconds, and an oracle needs none
+
+        torch.set_num_threads(threads)
+
+
+def fitting_lengths(settings: EvalSettings, path: Path) -> tuple[int, int]:
+    """Return the most tokens of first prompt and of response, together within the model's.
+
+    Raises:
+        UserError: Those asked for are too many.
+    """
+    try:
+        config = json.loads((path / "config.json").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path / 'config.json'} cannot be read: {error}") from error
+    named = {**config, **config.get("text_config", {})}
+    positions = int(named.get("max_position_embeddings") or _DEFAULT_POSITIONS)
+    prompt, response = settings.max_prompt_length, settings.max_response_length
+    for name, value in (("max_prompt_length", prompt), ("max_response_length", response)):
+        if value is not None and not 1 <= value < positions:
+            raise UserError(f"{name} must be in [1, {positions - 1}] for this model, got {value}")
+    if response is None:
+        rest = positions - prompt if prompt is not None else positions // 4
+        response = min(_LONGEST_DEFAULT_RESPONSE, rest)
+    if prompt is None:
+        prompt = positions - response
+    if prompt + response > positions:
+        raise UserError(
+            f"max_prompt_length={prompt} and max_response_length={response} together exceed the "
+            f"model's {positions} positions"
+        )
+    return prompt, response

@@ -1,0 +1,28 @@
+"""Judging a policy: which tasks, how often each, what comes out, and episodes for people to read.
+
+`rllm eval` and training runs go through `evaluate`. The oracle replaces the policy by the answers
+that an environment knows itself, so that tasks and grading can be checked without a model.
+"""
+
+from rllm_agents.evaluation.episode_files import write_episodes
+from rllm_agents.evaluation.oracle import OracleEnv, oracle_misses
+from rllm_agents.evaluation.results import (
+    EvaluationResult,
+    evaluate,
+    evaluation_requests,
+    summarize,
+)
+from rllm_agents.evaluation.tasks import DEFAULT_NUM_TASKS, env_takes, env_tasks
+
+__all__ = [
+    "DEFAULT_NUM_TASKS",
+    "EvaluationResult",
+    "OracleEnv",
+    "env_takes",
+    "env_tasks",
+    "evaluate",
+    "evaluation_requests",
+    "oracle_misses",
+    "summarize",
+    "write_episodes",
+]

@@ -1,0 +1,82 @@
+"""Episodes as JSON Lines, for people and scripts to read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rllm_agents.types import Episode, Step, Trajectory
+
+
+def write_episodes(path: str | Path, episodes: Iterable[Episode], *, append: bool = False) -> None:
+    """Write episodes as JSON Lines, for people and scripts to read.
+
+    Each line has ``id``, ``task``, ``reward`` (null when the episode failed), ``is_correct``,
+    ``termination_reason``, ``error``, ``messages`` (the conversation as it ended) and ``steps``
+    (``action``, ``reward``, ``info``). Several trajectories stand under ``trajectories`` instead.
+
+    Args:
+        path: File to write.
+        episodes: Finished ones.
+        append: Keep what is in the file already.
+    """
+    # What UTF-8 cannot hold (lone surrogates) is written as JSON escapes.
+    with open(
+        path, "a" if append else "w", encoding="utf-8", errors="backslashreplace", newline="\n"
+    ) as file:
+        for episode in episodes:
+            file.write(json.dumps(_episode_record(episode), ensure_ascii=False) + "\n")
+
+
+def _episode_record(episode: Episode) -> dict[str, Any]:
+    record = {
+        "id": episode.id,
+        "task": _jsonable(episode.task),
+        "reward": _jsonable(episode.reward),
+        "is_correct": episode.is_correct,
+        "termination_reason": _jsonable(episode.termination_reason),
+        "error": episode.error,
+    }
+    parts = [_trajectory_record(trajectory) for trajectory in episode.trajectories]
+    if len(parts) == 1:
+        return {**record, **parts[0]}
+    names = [trajectory.name for trajectory in episode.trajectories]
+    numbered = zip(names, parts, strict=True)
+    return {**record, "trajectories": [{"name": name, **part} for name, part in numbered]}
+
+
+def _trajectory_record(trajectory: Trajectory) -> dict[str, Any]:
+    last = trajectory.steps[-1].chat_completions if trajectory.steps else []
+    return {
+        "messages": _jsonable(last),
+        "steps": [_step_record(step) for step in trajectory.steps],
+    }
+
+
+def _step_record(step: Step) -> dict[str, Any]:
+    return {
+        "action": _jsonable(step.action),
+        "reward": _jsonable(step.reward),
+        "info": _jsonable(step.info),
+    }
+
+
+def _jsonable(value: Any) -> Any:
+    """Turn a value of users' code into strict JSON; what JSON cannot say becomes its text."""
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(value)
+    if value is None or type(value) in (str, int, bool):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    item = getattr(value, "item", None)  # NumPy's scalars
+    if callable(item) and getattr(value, "ndim", None) == 0:
+        return _jsonable(item())
+    return str(value)

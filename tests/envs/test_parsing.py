@@ -1,0 +1,86 @@
+import time
+
+import pytest
+
+from rllm_envs.errors import excerpt
+from rllm_envs.parsing import boxed_answer, calculator_call, last_boxed, strip_thoughts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"\boxed{42}", "42"),
+        (r"\boxed{1} then \boxed{2}", "2"),
+        (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
+        (r"\boxed{\boxed{7}}", r"\boxed{7}"),
+        (r"\boxed {7}", "7"),
+        (r"\boxed{}", ""),
+        (r"\boxed{42} and \boxed{43", "42"),
+        (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
+        (r"} \boxed{3} }", "3"),
+        (r"\boxed 3", None),
+        ("42", None),
+        ("", None),
+    ],
+)
+def test_the_last_complete_box_is_the_answer(text, expected):
+    assert last_boxed(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (r"<think>\boxed{1}</think>\boxed{2}", "2"),
+        (r"<think>\boxed{1}</think> two", None),
+        (r"a</think>b</think>\boxed{3}", "3"),
+        (r"<think>never ends \boxed{1}", None),
+        (r"</think>\boxed{1} <think> \boxed{2}", "1"),
+    ],
+)
+def test_boxes_inside_thoughts_are_no_answers(response, expected):
+    assert boxed_answer(response) == expected
+
+
+def test_thoughts_are_stripped_to_the_text_after_them():
+    assert strip_thoughts("<think>a</think> b") == " b"
+    assert strip_thoughts("plain") == "plain"
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("<calc>2 * 3</calc>", "2 * 3"),
+        ("<calc>1</calc> <calc> 2 </calc>", "2"),
+        ("<calc>1</calc> <calc>2", "1"),
+        ("<calc>1</calc> </calc>", "1"),
+        ("</calc><calc>1", None),
+        ("<think><calc>1</calc></think>", None),
+        ("", None),
+    ],
+)
+def test_the_last_complete_calculator_call_counts(response, expected):
+    assert calculator_call(response) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\boxed{" * 100_000 + "1" + "}" * 100_000,
+        r"\boxed{" * 200_000,
+        "<calc>" * 200_000,
+        "</calc>" * 200_000 + "<calc>",
+        "<think>" * 200_000,
+        "{" * 1_000_000,
+    ],
+)
+def test_hostile_text_is_read_in_linear_time(text):
+    start = time.perf_counter()
+    boxed_answer(text)
+    calculator_call(text)
+    assert time.perf_counter() - start < 4.0
+
+
+def test_an_excerpt_is_short_whatever_the_value():
+    assert excerpt("abc") == "'abc'"
+    assert len(excerpt("x" * 10**6)) == 80
+    assert len(excerpt({"key": "x" * 1000})) == 80
