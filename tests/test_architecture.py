@@ -127,6 +127,7 @@ def test_the_envs_add_at_most_150_milliseconds_to_gymnasium() -> None:
 def test_importing_prints_nothing_and_leaves_the_process_as_it_was(package: str) -> None:
     code = (
         "import gymnasium, numpy, os, random, json, warnings\n"
+        "import rich.style\n"  # draws a random number itself
         "warnings.simplefilter('error')\n"
         "def state(): return (dict(os.environ), random.getstate(),\n"
         "                     str(numpy.random.get_state()), os.getcwd())\n"

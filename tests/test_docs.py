@@ -12,6 +12,7 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,9 @@ OUR_PACKAGES = ("rllm_envs", "rllm_agents", "rllm_learn")
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_SOURCE_PATH = re.compile(
+    r"`(?P<path>(?:rllm_(?:envs|agents|learn)|tests|docs|scripts|packages)/[\w./-]*)[`:]"
+)
 _TREE_LINE = re.compile(r"^(?P<indent>[\s│├└─|`]*)(?P<name>[\w.*-][\w./*-]*)")
 
 
@@ -151,6 +155,29 @@ def test_every_page_is_reachable_from_the_map() -> None:
         path.relative_to("docs").as_posix() for path in map(Path, PAGES) if path.parts[0] == "docs"
     }
     assert pages - linked == {"index.md"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_source_files_that_a_page_names_exist(page: str) -> None:
+    sources = [*REPOSITORY.glob("packages/*/src"), REPOSITORY]
+    named = {found["path"] for found in _SOURCE_PATH.finditer(_FENCE.sub("", read(page)))}
+    assert [path for path in named if not any((root / path).exists() for root in sources)] == []
+
+
+def test_contributing_says_what_each_dependency_is_for() -> None:
+    text = read("CONTRIBUTING.md").lower()
+    files = [REPOSITORY / "pyproject.toml", *REPOSITORY.glob("packages/*/pyproject.toml")]
+    requirements = []
+    for file in files:
+        settings = tomllib.loads(file.read_text("utf-8"))
+        project = settings.get("project", {})
+        requirements += project.get("dependencies", [])
+        for group in ("optional-dependencies", "dependency-groups"):
+            for entries in (project | settings).get(group, {}).values():
+                requirements += entries
+    names = {re.split(r"[^\w-]", text, maxsplit=1)[0].lower() for text in requirements}
+    unnamed = {name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)}
+    assert {name for name in unnamed if not name.startswith("rllm-")} == set()
 
 
 def test_agents_md_is_short() -> None:

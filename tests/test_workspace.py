@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import re
 import shutil
@@ -14,12 +15,26 @@ from pathlib import Path
 
 import check_file_sizes
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 DISTRIBUTIONS = {
     "rllm-envs": "rllm_envs",
     "rllm-agents": "rllm_agents",
     "rllm-learn": "rllm_learn",
 }
+
+NEEDED_BY_OTHERS = {
+    "jinja2": "transformers renders chat templates with it",
+    "safetensors": "transformers and peft save weights with it",
+    "tensorboard": "torch.utils.tensorboard writes with it",
+}
+"""Dependencies that no file of ours imports -> why they are declared."""
+PART_OF_OTHERS = {
+    "huggingface-hub": "transformers: the cache that its models lie in",
+    "pyyaml": "omegaconf: what it raises for a value that is no YAML",
+}
+"""What is imported without being declared -> the declared library whose interface it is part of."""
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +110,7 @@ def test_a_wheel_carries_every_file_of_its_package(
 
 def test_the_wheels_carry_the_configs_and_the_tiny_model(wheels: dict[str, Path]) -> None:
     learn, agents = contents(wheels["rllm-learn"]), contents(wheels["rllm-agents"])
-    assert "rllm_learn/config/ppo_trainer.yaml" in learn
+    assert "rllm_learn/config/grpo_trainer.yaml" in learn
     assert "rllm_agents/models/tiny/model.safetensors" in agents
     assert "rllm_agents/models/tiny/tokenizer.json" in agents
 
@@ -115,6 +130,49 @@ def test_each_package_requires_its_siblings_at_its_own_version(repository: Path)
         project = tomllib.loads(file.read_text("utf-8"))["project"]
         siblings = [text for text in project["dependencies"] if text.startswith("rllm-")]
         assert all(text.endswith(f"=={project['version']}") for text in siblings), siblings
+
+
+def imported_modules(source: Path) -> set[str]:
+    """Top-level modules that a package imports, anywhere in its files, beside the standard ones."""
+    names = set()
+    for path in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+                names.add(node.module.partition(".")[0])
+    return names - sys.stdlib_module_names
+
+
+def declared_names(repository: Path, name: str) -> set[str]:
+    """Distributions that a package requires, those of its extras included."""
+    file = repository / "packages" / name / "pyproject.toml"
+    project = tomllib.loads(file.read_text("utf-8"))["project"]
+    extras = project.get("optional-dependencies", {}).values()
+    entries = (*project["dependencies"], *(entry for extra in extras for entry in extra))
+    return {canonicalize_name(Requirement(text).name) for text in entries}
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_a_package_declares_what_it_imports_and_imports_what_it_declares(
+    name: str, repository: Path
+) -> None:
+    declared = declared_names(repository, name)
+    available = set(declared)  # what a sibling requires is there too
+    for sibling in ("rllm-agents", "rllm-envs"):
+        if sibling in available:
+            available |= declared_names(repository, sibling)
+    providers = {
+        **importlib.metadata.packages_distributions(),
+        **{module: [sibling] for sibling, module in DISTRIBUTIONS.items()},
+    }
+    imported = {
+        canonicalize_name(providers[module][0])
+        for module in imported_modules(repository / "packages" / name / "src")
+        if module != DISTRIBUTIONS[name]
+    }
+    assert imported - available <= PART_OF_OTHERS.keys()
+    assert declared - imported <= NEEDED_BY_OTHERS.keys()
 
 
 def test_the_wheel_of_the_envs_requires_gymnasium_and_numpy_only(wheels: dict[str, Path]) -> None:
@@ -180,7 +238,12 @@ def test_the_three_wheels_install_in_a_clean_environment(
     )
     clean_environment.uv_pip_install("--constraint", str(constraints), *map(str, wheels.values()))
     clean_environment.run("import rllm_envs, rllm_agents, rllm_learn")
-    command = [clean_environment.directory / "bin" / "rllm", "--help"]
-    finished = subprocess.run(command, capture_output=True, text=True)
-    assert finished.returncode == 0, finished.stderr
-    assert all(name in finished.stdout for name in ("eval", "train", "sft"))
+    rllm = clean_environment.directory / "bin" / "rllm"
+    helped = subprocess.run([rllm, "--help"], capture_output=True, text=True)
+    assert helped.returncode == 0, helped.stderr
+    assert all(name in helped.stdout for name in ("eval", "train", "sft"))
+    # The tiny model comes out of the wheel.
+    command = [rllm, "eval", "num_tasks=8", f"run_dir={tmp_path / 'run'}"]
+    played = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert played.returncode == 0, played.stderr
+    assert len((tmp_path / "run" / "episodes.jsonl").read_text("utf-8").splitlines()) == 8

@@ -7,7 +7,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from rllm_envs import CATALOG, check_text_env
-from rllm_envs.registration import register_catalog
+from rllm_envs.catalog import register_catalog
 
 IDS = [entry.id for entry in CATALOG]
 

@@ -167,7 +167,7 @@ def test_a_run_without_any_reward_says_so_and_changes_nothing(tmp_path, capsys):
         config={**SMALL, "run_dir": str(tmp_path / "run")},
         train_dataset=TASKS,
     ).train()
-    assert capsys.readouterr().out.count("all rewards are 0 (16 x ") == 4
+    assert capsys.readouterr().out.count("all rewards are 0 (") == 4
     assert summary["weights_versions"] == 0
     assert summary["pass_at_1_after"] == 0.0
 

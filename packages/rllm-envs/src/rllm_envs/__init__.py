@@ -3,7 +3,7 @@
 Importing this package registers the environments; it loads gymnasium and numpy and nothing else.
 """
 
-from rllm_envs.catalog import CATALOG, EnvEntry
+from rllm_envs.catalog import CATALOG, EnvEntry, register_catalog
 from rllm_envs.checker import check_text_env
 from rllm_envs.core import BaseEnv, Response, TextEnv
 from rllm_envs.errors import (
@@ -21,7 +21,6 @@ from rllm_envs.errors import (
     UnknownEnvError,
 )
 from rllm_envs.gym_env import GymEnv, seed_tasks
-from rllm_envs.registration import register_catalog
 from rllm_envs.registry import DatasetRegistry, load_rows
 from rllm_envs.rewards import RewardOutput, math_reward_fn
 from rllm_envs.single_turn import SingleTurnEnv

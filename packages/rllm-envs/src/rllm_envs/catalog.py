@@ -1,7 +1,9 @@
-"""The table of environments: one line each."""
+"""The table of environments, one line each, and their entry into Gymnasium's registry."""
 
 from dataclasses import dataclass, field
 from typing import Any
+
+import gymnasium
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +42,17 @@ CATALOG = (
     ),
 )
 """All environments of this package."""
+
+
+def register_catalog() -> None:
+    """Register each environment of the catalog that is not registered yet."""
+    for entry in CATALOG:
+        # Registering twice warns, and a user may have replaced an entry on purpose.
+        if entry.id not in gymnasium.registry:
+            gymnasium.register(
+                entry.id,
+                entry_point=entry.entry_point,
+                kwargs=dict(entry.kwargs),
+                reward_threshold=entry.reward_threshold,
+                nondeterministic=entry.nondeterministic,
+            )

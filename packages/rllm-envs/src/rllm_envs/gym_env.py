@@ -14,7 +14,8 @@ from rllm_envs.core import BaseEnv, TextEnv
 from rllm_envs.errors import EnvArgumentError, UnknownEnvError
 from rllm_envs.tasks import Task
 
-MAX_TRIES_PER_TASK = 50
+MAX_REPEATS = 2_000
+"""Seeds in a row that repeat earlier tasks before an environment counts as having no more."""
 _MAKE_ARGUMENTS = ("max_episode_steps", "disable_env_checker", "render_mode")
 
 
@@ -132,22 +133,23 @@ def seed_tasks(
     env = GymEnv(env_id, env_kwargs=env_kwargs, observation_key=None)
     seen: set[str] = set()
     tasks: list[dict[str, int]] = []
+    seed, repeats = first_seed, 0
     try:
-        for seed in range(first_seed, first_seed + MAX_TRIES_PER_TASK * num_tasks):
-            if len(tasks) == num_tasks:
-                break
+        while len(tasks) < num_tasks:
             observation, _ = env.env.reset(seed=seed)
             if observation not in seen:
                 seen.add(observation)
                 tasks.append({"seed": seed})
+                repeats = 0
+            elif (repeats := repeats + 1) > MAX_REPEATS:
+                raise EnvArgumentError(
+                    f"{env_id} with {dict(env_kwargs or {})} has no more than about {len(tasks)} "
+                    f"different tasks, fewer than the {num_tasks} asked for; ask for fewer or "
+                    "widen its arguments"
+                )
+            seed += 1
     finally:
         env.close()
-    if len(tasks) < num_tasks:
-        raise EnvArgumentError(
-            f"{env_id} with {dict(env_kwargs or {})} gives {len(tasks)} different tasks for "
-            f"{MAX_TRIES_PER_TASK * num_tasks} seeds, fewer than the {num_tasks} asked for; ask "
-            "for fewer or widen its arguments"
-        )
     return tasks
 
 

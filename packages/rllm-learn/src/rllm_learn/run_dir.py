@@ -15,6 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from rllm_learn.errors import ConfigError
 
+CONFIG = "config.yaml"
+
 CHANGEABLE = (
     "num_steps",
     "run_dir",
@@ -58,19 +60,28 @@ def locked(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def check_unused(path: Path) -> None:
+    """Refuse a directory that holds a run; nothing is written.
+
+    Raises:
+        ConfigError: Naming what to do instead.
+    """
+    if (path / CONFIG).exists():
+        raise ConfigError(
+            f"run_dir {str(path)!r} holds a run already; continue it with "
+            f"`rllm train --resume run_dir={path}`, or choose another run_dir"
+        )
+
+
 def start(path: Path, config: object) -> None:
     """Write a new run's resolved configuration.
 
     Raises:
         ConfigError: The directory holds a run already.
     """
-    target = path / "config.yaml"
-    if target.exists():
-        raise ConfigError(
-            f"run_dir {str(path)!r} holds a run already; continue it with "
-            f"`rllm train --resume run_dir={path}`, or choose another run_dir"
-        )
-    target.write_text(OmegaConf.to_yaml(OmegaConf.structured(config)), encoding="utf-8")
+    check_unused(path)
+    text = OmegaConf.to_yaml(OmegaConf.structured(config))
+    (path / CONFIG).write_text(text, encoding="utf-8")
 
 
 def saved_config(path: Path) -> DictConfig:
@@ -79,7 +90,7 @@ def saved_config(path: Path) -> DictConfig:
     Raises:
         ConfigError: There is no run in the directory.
     """
-    source = path / "config.yaml"
+    source = path / CONFIG
     if not source.exists():
         raise ConfigError(f"run_dir {str(path)!r} holds no run to resume: no {source.name}")
     config = OmegaConf.load(source)

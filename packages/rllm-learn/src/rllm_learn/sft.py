@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from time import perf_counter
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from rllm_learn.core.model import load_policy
 from rllm_learn.display import Display
 from rllm_learn.errors import ConfigError
 from rllm_learn.records import to_sampled_sequence
+from rllm_learn.resources import Stopwatch
 from rllm_learn.settings import apply_torch_threads, policy_spec, update_rule
 from rllm_learn.tracking import MetricsWriter
 
@@ -45,44 +46,57 @@ def train_supervised(config: SFTConfig) -> dict[str, Any]:
     Raises:
         ConfigError: A setting is wrong, or a row of the data.
     """
-    started = perf_counter()
     if config.data is None:
         raise ConfigError("data is not set: name a JSONL file with `messages` in each row")
     apply_torch_threads(config.torch_threads, config.model.path)
     path = Path(config.run_dir) if config.run_dir else run_dir.default_run_dir("sft")
-    with run_dir.locked(path):
-        run_dir.start(path, config)
-        if config.model.path == UNTRAINED:
-            model_path = path / "untrained"
-            tiny_model.build_untrained(model_path, seed=config.seed)
-        else:
-            model_path = resolve_model_path(config.model.path)
+    run_dir.check_unused(path)
+    with TemporaryDirectory() as temporary:
+        model_path = _model_path(config, Path(temporary))
         tokenizer = AutoTokenizer.from_pretrained(model_path)
         batches = _batches(config, tokenizer)
         policy = load_policy(policy_spec(config.model, model_path, seed=config.seed))
-        rule = update_rule(config.learner, config.model, config.num_updates, seed=config.seed)
-        learner = Learner(policy, rule)
-        writer = MetricsWriter(path, tensorboard=config.tracking.tensorboard)
-        loss = float("nan")
-        with Display(config.num_updates, unit="update") as display:
-            for update in range(1, config.num_updates + 1):
-                report = learner.update(next(batches), imitation_loss)
-                loss = report.metrics["loss"]
-                # There is no sampler here whose logprobs could be compared.
-                metrics = {k: v for k, v in report.metrics.items() if "sampler_gap" not in k}
-                writer.write(update, {f"sft/{k}": v for k, v in metrics.items()})
-                display.step(update, {"loss": loss})
-        writer.close()
+    rule = update_rule(config.learner, config.model, config.num_updates, seed=config.seed)
+    learner = Learner(policy, rule)
+    with run_dir.locked(path):
+        run_dir.start(path, config)
+        loss = _imitate(learner, batches, path, config)
         _save(learner, path, tokenizer)
         summary = {
             "updates": config.num_updates,
             "final_loss": loss,
             "seed": config.seed,
-            "seconds": perf_counter() - started,
+            **Stopwatch().elapsed(),
             "model": str(path / "model"),
         }
         run_dir.write_json(path / "summary.json", summary)
-        return summary
+    return summary
+
+
+def _model_path(config: SFTConfig, temporary: Path) -> Path:
+    """Return the model's directory; the untrained tiny model is built in a temporary one."""
+    if config.model.path != UNTRAINED:
+        return resolve_model_path(config.model.path)
+    tiny_model.build_untrained(temporary, seed=config.seed)
+    return temporary
+
+
+def _imitate(
+    learner: Learner, batches: Iterator[list[TokenSequence]], path: Path, config: SFTConfig
+) -> float:
+    """Take all updates and return the loss of the last."""
+    writer = MetricsWriter(path, tensorboard=config.tracking.tensorboard)
+    loss = float("nan")
+    with Display(config.num_updates, unit="update") as display:
+        for update in range(1, config.num_updates + 1):
+            report = learner.update(next(batches), imitation_loss)
+            loss = report.metrics["loss"]
+            # There is no sampler here whose logprobs could be compared.
+            metrics = {k: v for k, v in report.metrics.items() if "sampler_gap" not in k}
+            writer.write(update, {f"sft/{k}": v for k, v in metrics.items()})
+            display.step(update, {"loss": loss})
+    writer.close()
+    return loss
 
 
 def imitation_loss(logprobs: Tensor, batch: TokenBatch) -> LossSum:

@@ -101,12 +101,18 @@ class AgentTrainer:
     def _train(self) -> dict[str, Any]:
         config = self.config
         path = Path(config.run_dir or run_dir.default_run_dir(config.env.id.rpartition("/")[2]))
+        if self._resume:
+            run_dir.check_resumable(path, config)
+        else:
+            run_dir.check_unused(path)
         with ExitStack() as stack:
-            stack.enter_context(run_dir.locked(path))
-            (run_dir.check_resumable if self._resume else run_dir.start)(path, config)
             runner = stack.enter_context(asyncio.Runner())
             parts = assemble(config, self._players, self._datasets, runner)
             stack.callback(parts.close)
+            # From here on something is written, so a mistake above leaves no directory behind.
+            stack.enter_context(run_dir.locked(path))
+            if not self._resume:
+                run_dir.start(path, config)
             return _Run(config, path, parts, resume=self._resume).run()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import logging
 import time
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -307,6 +308,8 @@ def make_engine(
         return AgentExecutionEngine(
             **players, engine_name="scripted", rollout_engine_args={"responses": [""]}
         )
+    # It warns of prompts over the model's length; they are counted in the table.
+    logging.getLogger("transformers.tokenization_utils_base").setLevel(logging.ERROR)
     path = resolve_model_path(settings.model.path)
     set_torch_threads(settings)
     prompt, response = fitting_lengths(settings, path)

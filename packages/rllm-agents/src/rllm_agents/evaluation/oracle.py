@@ -6,10 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rllm_agents.types import Episode
-from rllm_envs import (
-    BaseEnv,
-    GymEnv,
-)
+from rllm_envs import BaseEnv, GymEnv
 
 
 class OracleEnv(BaseEnv):

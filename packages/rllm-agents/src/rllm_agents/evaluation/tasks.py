@@ -10,14 +10,7 @@ import gymnasium
 from gymnasium.envs.registration import load_env_creator
 
 from rllm_agents.errors import UserError
-from rllm_envs import (
-    GymEnv,
-    TaskError,
-    TextEnv,
-    UnknownEnvError,
-    load_rows,
-    seed_tasks,
-)
+from rllm_envs import GymEnv, TaskError, TextEnv, UnknownEnvError, load_rows, seed_tasks
 
 DEFAULT_NUM_TASKS = 512
 """Tasks of an environment that draws its own; of a data set, all rows are taken."""

@@ -121,6 +121,8 @@ class SlotBatch:
         self._num_active -= len(cancelled)
         if admitted:
             self._place(admitted)
+            # Closing gaps may exchange a row that is new with one that is kept.
+            self._cache.reserve(len(self._owners), self._cache.num_positions)
         if admitted or cancelled or self._plan is None:
             self._close_gaps()
             self._plan = None
@@ -138,16 +140,11 @@ class SlotBatch:
             if row is None:
                 newcomers.append(request)
                 continue
-            self._enter(request, row, cached=self._num_reusable(row, request.prompt_ids))
+            stored = self._tokens[row, : self._rows["cached"][row]]
+            # The last id stays out: it is the input of the first decode step.
+            self._enter(request, row, cached=_num_shared(stored, request.prompt_ids[:-1]))
         for request, row in zip(newcomers, self._take_rows(len(newcomers)), strict=True):
             self._enter(request, row, cached=0)
-
-    def _num_reusable(self, row: int, prompt_ids: np.ndarray) -> int:
-        """Count the positions of a kept row that a prompt's beginning shares with it."""
-        # The last id stays out: it is the input of the first decode step.
-        count = min(int(self._rows["cached"][row]), len(prompt_ids) - 1)
-        differs = self._tokens[row, :count] != prompt_ids[:count]
-        return int(differs.argmax()) if differs.any() else count
 
     def _take_rows(self, count: int) -> list[int]:
         """Return `count` rows that nobody owns, by growing first, then by forgetting kept ones."""
@@ -265,7 +262,7 @@ class SlotBatch:
         self._model.base_model(
             input_ids=self._tensor(ids),
             position_ids=positions,
-            attention_mask=self._mask(positions, window),
+            attention_mask=_mask(positions, window, self._dtype),
             past_key_values=self._cache,
             use_cache=True,
         )
@@ -284,7 +281,7 @@ class SlotBatch:
         logits = self._model(
             input_ids=self._tensor(self._tokens[every, last]).unsqueeze(1),
             position_ids=positions.unsqueeze(1),
-            attention_mask=self._mask(positions.unsqueeze(1), window),
+            attention_mask=_mask(positions.unsqueeze(1), window, self._dtype),
             past_key_values=self._cache,
             use_cache=True,
         ).logits[:, -1]
@@ -344,15 +341,23 @@ class SlotBatch:
         reason: FinishReason = "stop" if self._stops[ids[-1]] else "length"
         return SlotResult(request, ids, logprobs.tolist(), reason, self.weights_version, is_finite)
 
-    def _mask(self, positions: Tensor, window: int) -> Tensor:
-        """Return the additive mask of tokens at `positions` ``(B, T)``, ``(B, 1, T, window)``."""
-        hidden = torch.arange(window, device=self._device) > positions.unsqueeze(-1)
-        mask = torch.zeros(hidden.shape, dtype=self._dtype, device=self._device)
-        return mask.masked_fill_(hidden, torch.finfo(self._dtype).min).unsqueeze(1)
-
     def _tensor(self, values: np.ndarray | list[int]) -> Tensor:
         """Copy host values to the model's device."""
         return torch.from_numpy(np.ascontiguousarray(values)).to(self._device)
+
+
+def _num_shared(first: np.ndarray, second: np.ndarray) -> int:
+    """Count the leading ids that two sequences have in common."""
+    count = min(len(first), len(second))
+    differs = first[:count] != second[:count]
+    return int(differs.argmax()) if differs.any() else count
+
+
+def _mask(positions: Tensor, window: int, dtype: torch.dtype) -> Tensor:
+    """Return the additive mask of tokens at `positions` ``(B, T)``: ``(B, 1, T, window)``."""
+    hidden = torch.arange(window, device=positions.device) > positions.unsqueeze(-1)
+    mask = torch.zeros(hidden.shape, dtype=dtype, device=positions.device)
+    return mask.masked_fill_(hidden, torch.finfo(dtype).min).unsqueeze(1)
 
 
 def _padded(sequences: Sequence[np.ndarray]) -> np.ndarray:

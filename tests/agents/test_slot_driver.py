@@ -1,0 +1,187 @@
+"""Many callers, one batch: waiting, cancelling, crashing, closing."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+
+import pytest
+import torch
+from tiny_models import (
+    VOCABULARY,
+    largest_error,
+    make_model,
+    random_prompts,
+    record_batch_sizes,
+    request,
+    sample_all,
+)
+from transformers import (
+    Qwen3ForCausalLM,
+)
+
+from rllm_agents.errors import EngineError
+from rllm_agents.rollout_engines.transformers import TransformersEngine
+from rllm_agents.types import Completion
+
+
+@pytest.fixture(scope="module")
+def model() -> Qwen3ForCausalLM:
+    return make_model()
+
+
+@pytest.fixture
+def engine(model: Qwen3ForCausalLM):
+    engine = TransformersEngine(model)
+    yield engine
+    engine.close()
+
+
+async def play_inline(engine: TransformersEngine, first: list[int], seed: int) -> list[int]:
+    """A dialogue of four turns with an environment that answers at once."""
+    ids = list(first)
+    for turn in range(4):
+        answer = await engine.generate(
+            request(ids, 3 + (seed + turn) % 9, seed=10 * seed + turn, session_id=str(seed))
+        )
+        ids += [*answer.token_ids, turn, 7]
+    return ids
+
+
+def test_inline_dialogues_have_equal_tokens_and_equal_batches_in_every_run() -> None:
+    runs = []
+    for _ in range(3):
+        engine = TransformersEngine(make_model(), max_batch_size=16)
+        sizes = record_batch_sizes(engine)
+
+        async def run(engine: TransformersEngine = engine) -> list[list[int]]:
+            prompts = enumerate(random_prompts(24))
+            return await asyncio.gather(*(play_inline(engine, p, seed) for seed, p in prompts))
+
+        runs.append((asyncio.run(run()), sizes))
+        engine.close()
+    assert runs[0] == runs[1] == runs[2]
+
+
+def test_more_requests_than_slots_wait_their_turn(model: Qwen3ForCausalLM) -> None:
+    engine = TransformersEngine(model, max_batch_size=3)
+    sizes = record_batch_sizes(engine)
+    requests = [request(p, 4 + i % 5, seed=i) for i, p in enumerate(random_prompts(11))]
+    answers = sample_all(engine, requests)
+    assert largest_error(model, requests, answers) < 1e-5
+    assert max(sizes) == 3
+
+
+def test_the_loop_stays_responsive_while_a_long_completion_is_sampled(
+    engine: TransformersEngine,
+) -> None:
+    async def run() -> int:
+        ticks = 0
+        task = asyncio.create_task(engine.generate(request([1], 60)))
+        while not task.done():
+            await asyncio.sleep(0)
+            ticks += 1
+        return ticks
+
+    assert asyncio.run(run()) > 60
+
+
+def test_an_engine_serves_several_event_loops_one_after_another(
+    engine: TransformersEngine,
+) -> None:
+    answers = [sample_all(engine, [request([1, 2], 8, seed=3)])[0] for _ in range(3)]
+    assert answers[0].token_ids == answers[1].token_ids == answers[2].token_ids
+
+
+def test_a_cancelled_request_frees_its_slot(model: Qwen3ForCausalLM) -> None:
+    engine = TransformersEngine(model, max_batch_size=1)
+
+    async def run() -> Completion:
+        endless = asyncio.create_task(engine.generate(request([1], 250)))
+        waiting = asyncio.create_task(engine.generate(request([1], 250)))
+        await asyncio.sleep(0.02)
+        endless.cancel()
+        waiting.cancel()
+        return await asyncio.wait_for(engine.generate(request([2], 3, seed=0)), 5)
+
+    answer = asyncio.run(run())
+    assert len(answer.token_ids) == 3
+    assert engine._batch.num_active == 0
+
+
+def test_a_loop_that_ends_in_the_middle_leaves_the_engine_usable(
+    engine: TransformersEngine,
+) -> None:
+    async def give_up() -> None:
+        asyncio.create_task(engine.generate(request([1], 250)))  # noqa: RUF006
+        await asyncio.sleep(0.02)
+
+    asyncio.run(give_up())
+    assert len(sample_all(engine, [request([1, 2], 4)])[0].token_ids) == 4
+
+
+class FailingModel(Qwen3ForCausalLM):
+    """Fails in the forward passes that are still owed."""
+
+    failures_left = 0
+
+    def forward(self, *args: object, **kwargs: object):  # type: ignore[override]
+        if self.failures_left:
+            self.failures_left -= 1
+            raise RuntimeError("out of memory")
+        return super().forward(*args, **kwargs)  # type: ignore[arg-type]
+
+
+def test_a_crash_fails_the_active_requests_and_leaves_the_engine_usable() -> None:
+    model = FailingModel(make_model().config).eval()
+    engine = TransformersEngine(model, max_batch_size=2)
+    model.failures_left = 1
+
+    async def run() -> list[Completion | BaseException]:
+        asked = (engine.generate(request([1, 2], 5, seed=i)) for i in range(3))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    first, second, third = asyncio.run(run())
+    for failure in (first, second):
+        assert isinstance(failure, EngineError)
+        assert "step of 2 requests failed: RuntimeError: out of memory" in str(failure)
+    assert isinstance(third, Completion)  # it had waited for a slot
+    assert len(sample_all(engine, [request([1], 4)])[0].token_ids) == 4
+
+
+def test_close_may_be_repeated_and_fails_what_waits(model: Qwen3ForCausalLM) -> None:
+    engine = TransformersEngine(model)
+
+    async def run() -> None:
+        task = asyncio.create_task(engine.generate(request([1], 250)))
+        await asyncio.sleep(0.02)
+        engine.close()
+        engine.close()
+        with pytest.raises(EngineError, match="was closed"):
+            await task
+        with pytest.raises(EngineError, match="make a new one"):
+            await engine.generate(request([1], 2))
+
+    asyncio.run(run())
+
+
+def test_new_weights_wait_for_what_is_being_sampled_and_new_requests_wait_for_them() -> None:
+    model = make_model()
+    engine = TransformersEngine(model)
+    old = copy.deepcopy(model)
+    new = {"model.embed_tokens.weight": torch.randn(VOCABULARY, 32)}
+    asked = request([1, 2, 3], 30, seed=0)
+
+    async def run() -> tuple[Completion, Completion]:
+        running = asyncio.create_task(engine.generate(asked))
+        await asyncio.sleep(0.01)
+        loading = asyncio.create_task(engine.load_weights(new, version=7))
+        await asyncio.sleep(0)
+        late = await engine.generate(asked)
+        await loading
+        return await running, late
+
+    first, late = asyncio.run(run())
+    assert (first.weights_version, late.weights_version) == (0, 7)
+    assert largest_error(old, [asked], [first]) < 1e-5
+    assert largest_error(model, [asked], [late]) < 1e-5
