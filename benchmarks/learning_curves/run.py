@@ -52,8 +52,9 @@ def run_seed(name: str, seed: int, settings: list[str]) -> dict[str, Any]:
     """Train once and return the summary with the evaluation curve."""
     run_dir = Path("runs") / name / f"seed-{seed}"
     if not (run_dir / "summary.json").exists():
-        command = ["rllm", "train", f"seed={seed}", f"run_dir={run_dir}", *settings]
-        subprocess.run([sys.executable, "-m", "rllm_agents.cli", *command[1:]], check=True)
+        rllm = Path(sys.executable).with_name("rllm")
+        command = [str(rllm), "train", f"seed={seed}", f"run_dir={run_dir}", *settings]
+        subprocess.run(command, check=True)
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     rows = read_metrics(run_dir / "metrics.jsonl")
     curve = [

@@ -12,9 +12,7 @@ def test_outcomes_are_no_failures(reason: str) -> None:
     assert not TerminationReason(reason).is_failure
 
 
-@pytest.mark.parametrize(
-    "reason", ["env_exception", "env_bad_reward", "grader_error", "llm_error", "cancelled"]
-)
+@pytest.mark.parametrize("reason", ["env_exception", "env_bad_reward", "grader_error", "llm_error"])
 def test_failures_are_told_apart(reason: str) -> None:
     assert TerminationReason(reason).is_failure
 

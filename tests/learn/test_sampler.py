@@ -42,7 +42,6 @@ def sample(tasks, *, max_failure_share, env_class=UnluckyEnv, env_args=None):
     with asyncio.Runner() as runner:
         sampler = EngineSampler(
             engine,
-            engine.rollout_engine,
             runner,
             temperature=1.0,
             seed=0,

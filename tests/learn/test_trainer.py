@@ -219,7 +219,7 @@ def test_an_engine_that_knows_only_text_is_refused_before_anything_is_loaded(tmp
 @pytest.mark.parametrize("delay_seconds", [0.0, 0.4, 1.0])
 def test_ctrl_c_keeps_a_checkpoint_and_leaves_no_process(tmp_path, delay_seconds):
     path = tmp_path / "run"
-    command = [sys.executable, "-m", "rllm_agents.cli", "train", f"run_dir={path}"]
+    command = [str(Path(sys.executable).with_name("rllm")), "train", f"run_dir={path}"]
     small = ["num_steps=500", "tasks_per_step=8", "eval.num_tasks=8", "eval.every_steps=500"]
     process = subprocess.Popen(
         [*command, *small], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -3,47 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer
-
 from rllm_agents import AgentExecutionEngine
-from rllm_agents.evaluation import env_takes
 from rllm_agents.models import resolve_model_path
-from rllm_envs import Dataset, GymEnv, load_rows, seed_tasks
 from rllm_learn.config import TrainerConfig
 from rllm_learn.core.learner import Learner
-from rllm_learn.core.model import load_policy
+from rllm_learn.core.model import PolicySpec
 from rllm_learn.errors import ConfigError
+from rllm_learn.players import Players, TaskSets, choose_tasks
 from rllm_learn.sampler import EngineSampler
-from rllm_learn.settings import apply_torch_threads, policy_spec, update_rule
-from rllm_learn.task_sources import DatasetTasks, SeedTasks, TaskSource, hold_out
+from rllm_learn.settings import (
+    apply_torch_threads,
+    load_policy_of,
+    load_tokenizer,
+    policy_spec,
+    update_rule,
+)
+from rllm_learn.task_sources import TaskSource
 
 ENGINES = ("transformers",)
 """Rollout engines whose completions can be learned from."""
-
-
-@dataclass(frozen=True, slots=True)
-class Players:
-    """Who plays, as AgentTrainer was given it."""
-
-    agent_class: type
-    env_class: type
-    agent_args: Mapping[str, Any] | None
-    env_args: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class TaskSets:
-    """What is played. Made by `choose_tasks`."""
-
-    training: TaskSource
-    held_out: Sequence[dict[str, Any]]
-    training_env_args: dict[str, Any]
-    held_out_env_args: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +82,8 @@ def assemble(
     # What is cheap to get wrong is looked at before the model is loaded.
     sets = choose_tasks(config, players, datasets)
     apply_torch_threads(config.torch_threads, config.model.path)
-    model_path = resolve_model_path(config.model.path)
-    spec = policy_spec(config.model, model_path, seed=config.seed)
-    tokenizer = AutoTokenizer.from_pretrained(model_path)
+    spec = policy_spec(config.model, resolve_model_path(config.model.path), seed=config.seed)
+    tokenizer = load_tokenizer(spec.path)
     rule = update_rule(
         config.learner,
         config.model,
@@ -109,10 +91,33 @@ def assemble(
         seed=config.seed,
         temperature=config.rollout.temperature,
     )
-    learner = Learner(load_policy(spec), rule)
+    train_engine, eval_engine = _execution_engines(config, players, sets, spec, tokenizer)
+    sampler = EngineSampler(
+        train_engine,
+        runner,
+        temperature=config.rollout.temperature,
+        seed=config.seed,
+        max_failure_share=config.rollout.max_failure_share,
+    )
+    return Parts(
+        sampler=sampler,
+        learner=Learner(load_policy_of(spec), rule),
+        tasks=sets.training,
+        eval_tasks=sets.held_out,
+        eval_engine=eval_engine,
+        train_engine=train_engine,
+        runner=runner,
+        tokenizer=tokenizer,
+    )
 
-    def execution_engine(env_args: dict[str, Any], **engine: Any) -> AgentExecutionEngine:
-        rollout = config.rollout
+
+def _execution_engines(
+    config: TrainerConfig, players: Players, sets: TaskSets, spec: PolicySpec, tokenizer: Any
+) -> tuple[AgentExecutionEngine, AgentExecutionEngine]:
+    """Return one for training and one for held-out tasks, over one rollout engine."""
+    rollout = config.rollout
+
+    def make(env_args: dict[str, Any], **engine: Any) -> AgentExecutionEngine:
         return AgentExecutionEngine(
             agent_class=players.agent_class,
             agent_args=_agent_args(config, players),
@@ -128,86 +133,15 @@ def assemble(
             **engine,
         )
 
-    train_engine = execution_engine(
-        sets.training_env_args,
-        engine_name=config.engine.name,
-        rollout_engine_args={
-            "model": str(model_path),
-            "max_batch_size": config.engine.max_batch_size,
-            "dtype": spec.dtype,
-            "device": spec.device,
-        },
-    )
-    rollout_engine = train_engine.rollout_engine
-    eval_engine = execution_engine(sets.held_out_env_args, rollout_engine=rollout_engine)
-    sampler = EngineSampler(
-        train_engine,
-        rollout_engine,
-        runner,
-        temperature=config.rollout.temperature,
-        seed=config.seed,
-        max_failure_share=config.rollout.max_failure_share,
-    )
-    return Parts(
-        sampler=sampler,
-        learner=learner,
-        tasks=sets.training,
-        eval_tasks=sets.held_out,
-        eval_engine=eval_engine,
-        train_engine=train_engine,
-        runner=runner,
-        tokenizer=tokenizer,
-    )
-
-
-def choose_tasks(config: TrainerConfig, players: Players, datasets: tuple[Any, Any]) -> TaskSets:
-    """Decide what is trained on and what is held out.
-
-    Data sets win over the environment's own tasks. Held-out tasks are the given ones, else rows
-    kept apart from the training rows, else different tasks of the environment's test split, the
-    same ones for every seed of a run.
-
-    Raises:
-        ConfigError: There is no way to get tasks, or held-out ones.
-    """
-    train_rows = _rows(datasets[0], config.env.dataset, "train")
-    held_out = _rows(datasets[1], config.env.eval_dataset, "test")
-    if held_out is not None:
-        held_out = [dict(row) for row in held_out][: config.eval.num_tasks]
-    elif train_rows is not None:
-        train_rows, held_out = hold_out(train_rows, config.eval.num_tasks)
-    env_args = dict(players.env_args or {})
-    if not issubclass(players.env_class, GymEnv):
-        if train_rows is None or held_out is None:
-            raise ConfigError(
-                f"train_dataset is needed with env_class={players.env_class.__name__}: only "
-                "registered environments draw tasks of their own"
-            )
-        return TaskSets(DatasetTasks(train_rows, config.seed), held_out, env_args, env_args)
-
-    env_args.setdefault("env_id", config.env.id)
-    kwargs = {**config.env.kwargs, **env_args.pop("env_kwargs", {})}
-    # An environment without splits is held out by its seeds alone.
-    splits = env_takes(env_args["env_id"], "split") and "split" not in kwargs
-    train_kwargs = {**kwargs, "split": "train"} if splits and train_rows is None else kwargs
-    test_kwargs = {**kwargs, "split": "test"} if splits and held_out is None else kwargs
-    if held_out is None:
-        num_tasks = config.eval.num_tasks
-        held_out = seed_tasks(env_args["env_id"], test_kwargs, num_tasks=num_tasks)
-    return TaskSets(
-        training=SeedTasks(config.seed)
-        if train_rows is None
-        else DatasetTasks(train_rows, config.seed),
-        held_out=held_out,
-        training_env_args={**env_args, "env_kwargs": train_kwargs},
-        held_out_env_args={**env_args, "env_kwargs": test_kwargs},
-    )
-
-
-def _rows(given: Any, named: str | None, split: str) -> Dataset | Sequence[dict[str, Any]] | None:
-    if given is not None:
-        return given
-    return None if named is None else load_rows(named, split)
+    arguments = {
+        "model": str(spec.path),
+        "max_batch_size": config.engine.max_batch_size,
+        "dtype": spec.dtype,
+        "device": spec.device,
+    }
+    name = config.engine.name
+    train = make(sets.training_env_args, engine_name=name, rollout_engine_args=arguments)
+    return train, make(sets.held_out_env_args, rollout_engine=train.rollout_engine)
 
 
 def _agent_args(config: TrainerConfig, players: Players) -> dict[str, Any]:

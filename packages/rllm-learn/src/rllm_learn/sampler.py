@@ -12,7 +12,6 @@ from torch import Tensor
 from rllm_agents import (
     AgentExecutionEngine,
     Episode,
-    RolloutEngine,
     RolloutRequest,
     SamplingParams,
 )
@@ -28,7 +27,6 @@ class EngineSampler:
     def __init__(
         self,
         engine: AgentExecutionEngine,
-        rollout_engine: RolloutEngine,
         runner: asyncio.Runner,
         *,
         temperature: float,
@@ -38,15 +36,13 @@ class EngineSampler:
         """Take what it drives.
 
         Args:
-            engine: Runs the episodes.
-            rollout_engine: Samples the tokens for `engine`.
+            engine: Runs the episodes, over a rollout engine that returns token ids.
             runner: The event loop that both live on.
             temperature: Of rollouts that are not greedy.
             seed: With the step and the rollout's place in the plan, seeds its sampling.
             max_failure_share: Share of failed episodes in a step beyond which the run stops.
         """
         self._engine = engine
-        self._rollout_engine = rollout_engine
         self._runner = runner
         self._temperature = temperature
         self._seed = seed
@@ -78,7 +74,7 @@ class EngineSampler:
 
     def publish(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Push weights into the running rollout engine."""
-        self._runner.run(self._rollout_engine.load_weights(weights, version=version))
+        self._runner.run(self._engine.rollout_engine.load_weights(weights, version=version))
 
     def _check_failures(self, episodes: Sequence[Episode], step: int) -> None:
         failed = [e for e in episodes if e.failed]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from torch import nn
+from transformers import AutoTokenizer
 
 from rllm_learn.config.schema import LearnerConfig, ModelConfig
 from rllm_learn.core.learner import UpdateRule
-from rllm_learn.core.model import PolicySpec
+from rllm_learn.core.model import PolicySpec, load_policy
 from rllm_learn.core.optimizer import LearningRate
 from rllm_learn.errors import ConfigError
 
@@ -47,6 +53,37 @@ def policy_spec(model: ModelConfig, path: Path, *, seed: int) -> PolicySpec:
         gradient_checkpointing=model.gradient_checkpointing,
         seed=seed,
     )
+
+
+def load_tokenizer(path: Path) -> Any:
+    """Load the tokenizer beside a model.
+
+    Raises:
+        ConfigError: There is none, or its files are damaged.
+    """
+    with _read_from(path):
+        # Long prompts are refused with the limit that they exceed; no warning is needed.
+        return AutoTokenizer.from_pretrained(path, verbose=False)
+
+
+def load_policy_of(spec: PolicySpec) -> nn.Module:
+    """Load the policy.
+
+    Raises:
+        ConfigError: The directory holds no causal language model, or its files are damaged.
+    """
+    with _read_from(spec.path):
+        return load_policy(spec)
+
+
+@contextmanager
+def _read_from(path: Path) -> Iterator[None]:
+    """Turn what transformers and safetensors raise for bad files into one line."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ConfigError(f"the model in {str(path)!r} cannot be loaded: {reason}") from error
 
 
 def learning_rate(learner: LearnerConfig, model: ModelConfig) -> float:

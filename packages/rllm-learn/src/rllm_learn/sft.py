@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from torch import Tensor
-from transformers import AutoTokenizer
 
 from rllm_agents import Completion, Renderer
 from rllm_agents.models import resolve_model_path
@@ -22,12 +21,17 @@ from rllm_learn.config import SFTConfig
 from rllm_learn.core.batch import TokenBatch, TokenSequence
 from rllm_learn.core.learner import Learner
 from rllm_learn.core.losses import LossSum, cross_entropy_loss
-from rllm_learn.core.model import load_policy
 from rllm_learn.display import Display
 from rllm_learn.errors import ConfigError
 from rllm_learn.records import to_sampled_sequence
 from rllm_learn.resources import Stopwatch
-from rllm_learn.settings import apply_torch_threads, policy_spec, update_rule
+from rllm_learn.settings import (
+    apply_torch_threads,
+    load_policy_of,
+    load_tokenizer,
+    policy_spec,
+    update_rule,
+)
 from rllm_learn.tracking import MetricsWriter
 
 UNTRAINED = "tiny-untrained"
@@ -53,9 +57,9 @@ def train_supervised(config: SFTConfig) -> dict[str, Any]:
     run_dir.check_unused(path)
     with TemporaryDirectory() as temporary:
         model_path = _model_path(config, Path(temporary))
-        tokenizer = AutoTokenizer.from_pretrained(model_path)
+        tokenizer = load_tokenizer(model_path)
         batches = _batches(config, tokenizer)
-        policy = load_policy(policy_spec(config.model, model_path, seed=config.seed))
+        policy = load_policy_of(policy_spec(config.model, model_path, seed=config.seed))
     rule = update_rule(config.learner, config.model, config.num_updates, seed=config.seed)
     learner = Learner(policy, rule)
     with run_dir.locked(path):

@@ -16,12 +16,13 @@ from rllm_agents import BaseAgent, ChatAgent
 from rllm_envs import Dataset, GymEnv
 from rllm_learn import run_dir
 from rllm_learn.algorithms import make_algorithm
-from rllm_learn.assembly import Parts, Players, assemble
+from rllm_learn.assembly import Parts, assemble
 from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.core.checkpoint import latest_checkpoint, save_checkpoint
 from rllm_learn.display import Display
 from rllm_learn.errors import TrainingError
 from rllm_learn.evaluator import Evaluator
+from rllm_learn.players import Players
 from rllm_learn.resources import Stopwatch
 from rllm_learn.step import Progress, StepReport, train_step
 from rllm_learn.tracking import MetricsWriter, plot_curve

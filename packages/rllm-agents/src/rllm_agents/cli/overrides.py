@@ -9,7 +9,7 @@ import inspect
 import itertools
 import textwrap
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -93,10 +93,11 @@ def parse_settings(schema: type[Settings], settings: Sequence[str]) -> Settings:
             the dataclasses raise themselves for values out of range.
     """
     known = {setting.key: setting for setting in describe(schema)}
+    open_keys = {key for key, setting in known.items() if setting.is_open}
     config = OmegaConf.structured(schema)
     for argument in expand_shorthands(settings):
         key, _, text = argument.partition("=")
-        setting = _find(key, known)
+        setting = known[resolve_key(key, list(known), open_keys)]
         try:
             OmegaConf.update(config, key, _value(setting, key, text))
         except (OmegaConfBaseException, YAMLError) as error:
@@ -130,27 +131,36 @@ def settings_table(schema: type[Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _find(key: str, known: dict[str, Setting]) -> Setting:
-    """Return the setting that a key names or lies below.
+def resolve_key(key: str, known: Sequence[str], open_keys: Collection[str]) -> str:
+    """Return the known key that a key is, or that it lies below.
+
+    Args:
+        key: As a user wrote it.
+        known: All settings, dotted.
+        open_keys: Those of them that hold keys of the user's own.
 
     Raises:
-        UserError: There is none.
+        UserError: There is none; the nearest are named.
     """
     if key in known:
-        return known[key]
-    for setting in known.values():
-        if setting.is_open and key.startswith(f"{setting.key}."):
-            return setting
+        return key
+    for parent in open_keys:
+        if key.startswith(f"{parent}."):
+            return parent
     inside = [k for k in known if k.startswith(f"{key}.")]
     if inside:
         raise UserError(f"{key!r} holds several settings; name one of them: {', '.join(inside)}")
-    leaf = key.rpartition(".")[2]
-    near = [k for k in known if k.rpartition(".")[2] == leaf] or difflib.get_close_matches(
-        key, known, n=2, cutoff=0.6
+    section, _, leaf = key.rpartition(".")
+    siblings = [k for k in known if section and k.startswith(f"{section}.")]
+    near = (
+        [k for k in known if k.rpartition(".")[2] == leaf]
+        or difflib.get_close_matches(key, siblings, n=2, cutoff=0.75)
+        or siblings
+        or difflib.get_close_matches(key, known, n=2, cutoff=0.6)
+        or [
+            k for k in known if difflib.get_close_matches(leaf, [k.rpartition(".")[2]], cutoff=0.75)
+        ]
     )
-    near = near or [
-        k for k in known if difflib.get_close_matches(leaf, [k.rpartition(".")[2]], cutoff=0.75)
-    ]
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     raise UserError(f"unknown setting {key!r}; {hint}")
 

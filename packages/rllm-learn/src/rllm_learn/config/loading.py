@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, TypeVar
@@ -12,6 +11,8 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from rllm_agents.cli.overrides import resolve_key
+from rllm_agents.errors import UserError
 from rllm_learn.errors import ConfigError
 
 Settings = TypeVar("Settings")
@@ -76,34 +77,23 @@ def check_keys(config: DictConfig, overrides: Sequence[str]) -> None:
     Raises:
         ConfigError: Naming the key and the nearest ones.
     """
-    known = set(_leaves(config)) | {"algorithm"}
+    known = [*_leaves(config), *(["algorithm"] if "algorithm" in config else [])]
+    open_keys = [key for key in known if _is_open(config, key)]
+    # An open dictionary that has keys already is known by them; more may stand beside them.
+    open_keys += {
+        key.rpartition(".")[0] for key in known if _is_open(config, key.rpartition(".")[0])
+    }
     for override in overrides:
         key = override.partition("=")[0].lstrip("+~")
-        parents = [known_key for known_key in known if key.startswith(f"{known_key}.")]
-        if key in known or any(_is_open(config, parent) for parent in parents):
-            continue
-        if OmegaConf.select(config, key) is not None:
-            inside = ", ".join(sorted(k for k in known if k.startswith(f"{key}.")))
-            raise ConfigError(f"{key!r} holds several settings; name one of them: {inside}")
-        raise ConfigError(f"unknown setting {key!r}; {_suggestion(key, sorted(known))}")
-
-
-def _suggestion(key: str, known: list[str]) -> str:
-    """Name the settings that a misspelt key may stand for."""
-    section, _, name = key.rpartition(".")
-    siblings = [k for k in known if k.rpartition(".")[0] == section]
-    near = (
-        [k for k in known if k.rpartition(".")[2] == name]
-        or difflib.get_close_matches(key, siblings, n=2, cutoff=0.75)
-        or (section and siblings)
-        or difflib.get_close_matches(key, known, n=3, cutoff=0.5)
-    )
-    return f"did you mean {' or '.join(near)}?" if near else "see docs/configuration.md"
+        try:
+            resolve_key(key, known, open_keys)
+        except UserError as error:
+            raise ConfigError(str(error)) from None
 
 
 def _is_open(config: DictConfig, key: str) -> bool:
     """Whether a key holds a dictionary with keys of the user's own."""
-    node = OmegaConf.select(config, key)
+    node = OmegaConf.select(config, key) if key else None
     return isinstance(node, DictConfig) and OmegaConf.get_type(node) is dict
 
 
