@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,3 +113,22 @@ def test_training_sequences_are_what_a_rollout_would_have_been():
     assert tokenizer.decode(ids) == template.removesuffix("\n")
     imitated = tokenizer.decode([i for i, m in zip(ids, mask, strict=True) if m])
     assert imitated == "<calc>2 * 3</calc><|im_end|>\\boxed{6}<|im_end|>"
+
+
+@pytest.mark.slow
+def test_the_documented_command_makes_a_model_like_the_one_that_ships(tmp_path):
+    # Rounding differs between machines, so the weights do; what the model can do must not.
+    rllm = Path(sys.executable).with_name("rllm")
+
+    def accuracy(model: str, env: str) -> float:
+        run_dir = tmp_path / f"{Path(model).name}-{env.rpartition('/')[2]}"
+        command = [rllm, "eval", f"model={model}", f"env={env}", f"run_dir={run_dir}"]
+        subprocess.run(command, check=True, capture_output=True)
+        return json.loads((run_dir / "summary.json").read_text())["pass_at_1"]
+
+    command = [rllm, "sft", "--config-name", "sft_tiny", f"run_dir={tmp_path / 'sft'}"]
+    subprocess.run(command, check=True, capture_output=True)
+    for env in ("rllm/Calculator-v0", "rllm/Arithmetic-v0"):
+        made, shipped = accuracy(str(tmp_path / "sft" / "model"), env), accuracy("tiny", env)
+        assert made == pytest.approx(shipped, abs=0.1)
+        assert 0.15 < made < 0.5

@@ -246,3 +246,12 @@ def test_ctrl_c_keeps_a_checkpoint_and_leaves_no_process(tmp_path, delay_seconds
     )
     assert again.returncode == 0, again.stderr
     assert f"resumed at step {newest.step}" in again.stdout
+
+
+@pytest.mark.slow
+def test_the_default_command_learns_to_call_the_calculator(tmp_path):
+    command = [str(Path(sys.executable).with_name("rllm")), "train", f"run_dir={tmp_path / 'run'}"]
+    subprocess.run(command, check=True, capture_output=True)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["pass_at_1_after"] - summary["pass_at_1_before"] > 0.4
+    assert summary["eval_tasks"] >= 512
