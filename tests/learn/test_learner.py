@@ -170,15 +170,3 @@ def test_minibatches_cover_every_sequence_once_an_epoch():
     report = Learner(policy, rule).update(items, loss)
     assert report.num_optimizer_steps == 9  # batches of 4, 4 and 2, three times
     assert sorted(seen) == [0] * 15 + [1] * 15
-
-
-def test_logprobs_of_the_learner_are_those_of_a_plain_forward():
-    policy = tiny_policy()
-    items = random_sequences(3)
-    for item, result in zip(items, Learner(policy, RULE).logprobs(items), strict=True):
-        ids = torch.tensor([item.sampled.token_ids])
-        predicted = torch.log_softmax(policy(input_ids=ids).logits[0], dim=-1)
-        expected = [0.0] + [
-            predicted[t - 1, token].item() for t, token in enumerate(ids[0]) if t > 0
-        ]
-        assert result == pytest.approx(expected, abs=1e-5)

@@ -104,18 +104,6 @@ class Learner:
             num_skipped_steps=len(reports) - applied,
         )
 
-    @torch.no_grad()
-    def logprobs(self, sequences: Sequence[TokenSequence]) -> list[list[float]]:
-        """Return the policy's logprob of every id of each sequence, 0.0 at position 0."""
-        result = []
-        for sequence in sequences:
-            batch = collate([sequence], device=self.device)
-            logits = self.policy(input_ids=batch.token_ids, use_cache=False).logits
-            temperature = self.rule.temperature
-            logprobs = token_logprobs(logits, batch.token_ids, temperature=temperature)
-            result.append(logprobs[0].tolist())
-        return result
-
     def export_weights(self) -> dict[str, Tensor]:
         """Return what differs from the model as loaded, under the loaded model's names."""
         return dict(merged_weights(self.policy))
