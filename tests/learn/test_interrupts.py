@@ -9,13 +9,16 @@ import pytest
 from rllm_learn.interrupts import interrupt_deferred
 
 
-def test_an_interrupt_inside_arrives_at_the_end():
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_inside_arrives_at_the_end(number):
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     reached = []
     with pytest.raises(KeyboardInterrupt), interrupt_deferred():
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
         reached.append("end of the block")
     assert reached == ["end of the block"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(number) is signal.default_int_handler
+    signal.signal(signal.SIGTERM, before)
 
 
 def test_without_an_interrupt_nothing_is_raised():

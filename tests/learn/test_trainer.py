@@ -216,8 +216,11 @@ def test_an_engine_that_knows_only_text_is_refused_before_anything_is_loaded(tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delay_seconds", [0.0, 0.4, 1.0])
-def test_ctrl_c_keeps_a_checkpoint_and_leaves_no_process(tmp_path, delay_seconds):
+@pytest.mark.parametrize(
+    ("number", "delay_seconds"),
+    [(signal.SIGINT, 0.0), (signal.SIGINT, 0.4), (signal.SIGTERM, 0.2)],
+)
+def test_an_interrupt_keeps_a_checkpoint_and_leaves_no_process(tmp_path, number, delay_seconds):
     path = tmp_path / "run"
     command = [str(Path(sys.executable).with_name("rllm")), "train", f"run_dir={path}"]
     small = ["num_steps=500", "tasks_per_step=8", "eval.num_tasks=8", "eval.every_steps=500"]
@@ -230,7 +233,7 @@ def test_ctrl_c_keeps_a_checkpoint_and_leaves_no_process(tmp_path, delay_seconds
         assert time.monotonic() < deadline, process.stdout
         time.sleep(0.05)
     time.sleep(delay_seconds)
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, number)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 130, output
     assert "Traceback" not in output

@@ -6,12 +6,13 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
 def interrupt_deferred() -> Iterator[None]:
-    """Hold a SIGINT that arrives inside back until the end, then deliver it.
+    """Hold a SIGINT or SIGTERM that arrives inside back until the end, then deliver it.
 
     An update that is cut in half would leave some parameters old and some new. Outside the main
     thread, where no signal arrives, this does nothing.
@@ -19,11 +20,17 @@ def interrupt_deferred() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    received: list[tuple[int, FrameType | None]] = []
-    previous = signal.signal(signal.SIGINT, lambda number, frame: received.append((number, frame)))
+    received: list[int] = []
+    previous = {s: signal.signal(s, lambda number, _: received.append(number)) for s in SIGNALS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
-        if received and callable(previous):
-            previous(*received[0])
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        if received:
+            signal.raise_signal(received[0])
+
+
+def terminate_like_ctrl_c() -> None:
+    """Let SIGTERM, which clusters send before they take a machine away, act as ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -59,8 +59,10 @@ def train(settings: tuple[str, ...], resume: bool, config_name: str, show_config
         return
     from transformers.utils.logging import disable_progress_bar
 
+    from rllm_learn.interrupts import terminate_like_ctrl_c
     from rllm_learn.trainer import AgentTrainer
 
+    terminate_like_ctrl_c()
     disable_progress_bar()  # or each file of a model draws a bar of its own
     _print_summary(AgentTrainer(config=config, resume=resume).train())
 
