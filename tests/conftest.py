@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -24,6 +25,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["MPLBACKEND"] = "Agg"
+    # A shell's background jobs ignore ctrl-C, and so would every process that a test starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_private_home] = tempfile.mkdtemp(prefix="rllm-tests-")
     os.environ["RLLM_HOME"] = config.stash[_private_home]
 
