@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rllm_agents.evaluation import env_takes
-from rllm_envs import Dataset, GymEnv, load_rows, seed_tasks
+from rllm_agents.evaluation import env_takes, env_tasks
+from rllm_envs import GymEnv, load_rows, seed_tasks
 from rllm_learn.config import TrainerConfig
 from rllm_learn.errors import ConfigError
 from rllm_learn.task_sources import DatasetTasks, SeedTasks, TaskSource, hold_out
@@ -43,23 +43,34 @@ def choose_tasks(config: TrainerConfig, players: Players, datasets: tuple[Any, A
     Raises:
         ConfigError: There is no way to get tasks, or held-out ones.
     """
-    train_rows = _rows(datasets[0], config.env.dataset, "train")
-    held_out = _rows(datasets[1], config.env.eval_dataset, "test")
+    env_args = dict(players.env_args or {})
+    is_registered = isinstance(players.env_class, type) and issubclass(players.env_class, GymEnv)
+    if is_registered:
+        env_args.setdefault("env_id", config.env.id)
+    kwargs = {**config.env.kwargs, **env_args.pop("env_kwargs", {})} if is_registered else {}
+
+    def rows(given: Any, named: str | None, split: str) -> list[dict[str, Any]] | None:
+        if given is not None:
+            return _checked_rows(given, f"{split} data set")
+        if named is None or not is_registered:
+            return None if named is None else list(load_rows(named, split))
+        return env_tasks(env_args["env_id"], env_kwargs=kwargs, dataset=named, split=split)[0]
+
+    train_rows = rows(datasets[0], config.env.dataset, "train")
+    held_out = rows(datasets[1], config.env.eval_dataset, "test")
     if held_out is not None:
-        held_out = [dict(row) for row in held_out][: config.eval.num_tasks]
+        held_out = held_out[: config.eval.num_tasks]
     elif train_rows is not None:
         train_rows, held_out = hold_out(train_rows, config.eval.num_tasks)
-    env_args = dict(players.env_args or {})
-    if not issubclass(players.env_class, GymEnv):
+    if not is_registered:
         if train_rows is None or held_out is None:
+            name = getattr(players.env_class, "__name__", repr(players.env_class))
             raise ConfigError(
-                f"train_dataset is needed with env_class={players.env_class.__name__}: only "
-                "registered environments draw tasks of their own"
+                f"train_dataset is needed with env_class={name}: only registered environments "
+                "draw tasks of their own"
             )
         return TaskSets(DatasetTasks(train_rows, config.seed), held_out, env_args, env_args)
 
-    env_args.setdefault("env_id", config.env.id)
-    kwargs = {**config.env.kwargs, **env_args.pop("env_kwargs", {})}
     # An environment without splits is held out by its seeds alone.
     splits = env_takes(env_args["env_id"], "split") and "split" not in kwargs
     train_kwargs = {**kwargs, "split": "train"} if splits and train_rows is None else kwargs
@@ -77,7 +88,16 @@ def choose_tasks(config: TrainerConfig, players: Players, datasets: tuple[Any, A
     )
 
 
-def _rows(given: Any, named: str | None, split: str) -> Dataset | Sequence[dict[str, Any]] | None:
-    if given is not None:
-        return given
-    return None if named is None else load_rows(named, split)
+def _checked_rows(given: Any, name: str) -> list[dict[str, Any]]:
+    """Return rows that were passed from Python, each a task of its own.
+
+    Raises:
+        ConfigError: A row is no mapping; its number is named.
+    """
+    tasks = list(given)
+    for number, task in enumerate(tasks, start=1):
+        if not isinstance(task, Mapping):
+            raise ConfigError(
+                f"{name}, row {number}: a task must be a mapping, got {type(task).__name__}"
+            )
+    return [dict(task) for task in tasks]

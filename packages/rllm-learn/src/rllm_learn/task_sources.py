@@ -69,7 +69,7 @@ def hold_out(
         where it stands in several rows.
 
     Raises:
-        ConfigError: There are fewer than 8 rows.
+        ConfigError: There are fewer than 8 rows, or none is left to train on.
     """
     if len(rows) < 8:
         raise ConfigError(
@@ -78,4 +78,9 @@ def hold_out(
         )
     held_out = [dict(row) for row in rows[7::8]][:num_tasks]
     apart = {repr(sorted(row.items())) for row in held_out}
-    return [dict(row) for row in rows if repr(sorted(row.items())) not in apart], held_out
+    training = [dict(row) for row in rows if repr(sorted(row.items())) not in apart]
+    if not training:
+        raise ConfigError(
+            f"all {len(rows)} rows are equal to one that is held out; training needs others"
+        )
+    return training, held_out
