@@ -200,6 +200,46 @@ def test_agent_and_env_arguments_reach_every_episode(tmp_path):
     assert messages[1]["content"].startswith("What is ")
 
 
+class ForgetfulAgent(ChatAgent):
+    """Leaves its earlier answers out of the conversation, so that history is rewritten."""
+
+    @property
+    def chat_completions(self):
+        *earlier, last = super().chat_completions
+        return [m for m in earlier if m["role"] != "assistant"] + [last]
+
+
+def test_what_was_sampled_before_history_was_rewritten_is_learned_from_too(tmp_path):
+    path = tmp_path / "run"
+    AgentTrainer(
+        agent_class=ForgetfulAgent,
+        config={**SMALL, "num_steps": 2, "rollout": {"max_steps": 3}, "run_dir": str(path)},
+        train_dataset=TASKS,
+        env_class=ThreeTurnEnv,
+    ).train()
+    rows = [r for r in read_metrics(path / "metrics.jsonl") if "learner/loss" in r]
+    assert rows
+    # Three each, save where an answer ran into the limit of tokens: no turn is lost.
+    assert all(2.0 < row["train/turns"] <= 3.0 for row in rows)
+    assert all(row["learner/sampler_gap_max"] < 1e-4 for row in rows)
+
+
+class ThreeTurnEnv(SilentEnv):
+    """Asks three times and rewards answers with an even number of characters."""
+
+    def __init__(self):
+        self.num_even = self.turn = 0
+
+    def step(self, action):
+        self.turn += 1
+        self.num_even += len(action) % 2 == 0
+        return {"question": "Again?"}, float(len(action) % 2 == 0), self.turn == 3, {}
+
+    @staticmethod
+    def from_dict(info):
+        return ThreeTurnEnv()
+
+
 def test_training_works_inside_a_running_event_loop(tmp_path):
     import asyncio
 
