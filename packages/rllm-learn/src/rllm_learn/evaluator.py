@@ -52,7 +52,10 @@ class Evaluator:
     def summary(self) -> dict[str, Any]:
         """Return the first and the last evaluation of the whole run."""
         rows = [row for row in self._writer.rows if "eval/pass_at_1" in row]
-        summary: dict[str, Any] = {"env": self._config.env.id, "eval_tasks": rows[-1]["eval/tasks"]}
+        summary: dict[str, Any] = {
+            "env": self._config.env.id,
+            "eval_tasks": int(rows[-1]["eval/tasks"]),
+        }
         for name in ("pass_at_1", "greedy_pass_at_1"):
             if f"eval/{name}" in rows[-1]:
                 summary[f"{name}_before"] = rows[0][f"eval/{name}"]
