@@ -113,6 +113,17 @@ class GenerationRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionSpan:
+    """Ids of one completion that one version of the weights sampled."""
+
+    start: int
+    """Index of its first id within the completion."""
+    stop: int
+    """Index after its last id."""
+    weights_version: int
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """One sampled response. Made by a RolloutEngine, read by run_episode and the renderer."""
 
@@ -124,7 +135,10 @@ class Completion:
     logprobs: tuple[float, ...] = ()
     """Natural logarithms under the distribution sampled from, one per id."""
     weights_version: int = 0
-    """Version of the weights that sampled it."""
+    """Version of the weights that sampled its first id."""
+    version_spans: tuple[VersionSpan, ...] = ()
+    """Where weights were exchanged while it was sampled: who sampled what, in order and without
+    gaps. Empty where one version sampled all of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transformers import AutoConfig
+
 from rllm_agents import AgentExecutionEngine
 from rllm_agents.models import resolve_model_path
+from rllm_agents.rollout_engines import find_engine
 from rllm_learn.config import TrainerConfig
 from rllm_learn.core.learner import Learner
-from rllm_learn.core.model import PolicySpec
+from rllm_learn.core.model import PolicySpec, adapter_config
 from rllm_learn.errors import ConfigError
 from rllm_learn.players import Players, TaskSets, choose_tasks
 from rllm_learn.sampler import EngineSampler
@@ -25,7 +28,7 @@ from rllm_learn.settings import (
 )
 from rllm_learn.task_sources import TaskSource
 
-ENGINES = ("transformers",)
+ENGINES = ("transformers", "vllm")
 """Rollout engines whose completions can be learned from."""
 
 
@@ -91,17 +94,22 @@ def assemble(
         seed=config.seed,
         temperature=config.rollout.temperature,
     )
-    train_engine, eval_engine = _execution_engines(config, players, sets, spec, tokenizer)
+    publishes_adapter = _publishes_adapter(config)
+    train_engine, eval_engine = _execution_engines(
+        config, players, sets, spec, tokenizer, max_lora_rank=spec.lora_rank * publishes_adapter
+    )
+    policy = load_policy_of(spec)
     sampler = EngineSampler(
         train_engine,
         runner,
         temperature=config.rollout.temperature,
         seed=config.seed,
         max_failure_share=config.rollout.max_failure_share,
+        adapter_config=adapter_config(policy) if publishes_adapter else None,
     )
     return Parts(
         sampler=sampler,
-        learner=Learner(load_policy_of(spec), rule),
+        learner=Learner(policy, rule, exports_adapter=publishes_adapter),
         tasks=sets.training,
         eval_tasks=sets.held_out,
         eval_engine=eval_engine,
@@ -111,8 +119,31 @@ def assemble(
     )
 
 
+def _publishes_adapter(config: TrainerConfig) -> bool:
+    """Decide how weights reach the sampler.
+
+    Raises:
+        ConfigError: Adapters are asked for, but all parameters are trained.
+    """
+    publish = config.engine.publish
+    if publish == "adapter" and not config.model.lora_rank:
+        raise ConfigError("engine.publish=adapter needs adapters: set model.lora_rank above 0")
+    if publish != "auto" or config.engine.name != "vllm" or not config.model.lora_rank:
+        return publish == "adapter"
+    find_engine("vllm")
+    from vllm.platforms import current_platform  # takes seconds, and only vllm is asked
+
+    return not current_platform.is_cpu()
+
+
 def _execution_engines(
-    config: TrainerConfig, players: Players, sets: TaskSets, spec: PolicySpec, tokenizer: Any
+    config: TrainerConfig,
+    players: Players,
+    sets: TaskSets,
+    spec: PolicySpec,
+    tokenizer: Any,
+    *,
+    max_lora_rank: int,
 ) -> tuple[AgentExecutionEngine, AgentExecutionEngine]:
     """Return one for training and one for held-out tasks, over one rollout engine."""
     rollout = config.rollout
@@ -133,12 +164,20 @@ def _execution_engines(
             **engine,
         )
 
-    arguments = {
+    arguments: dict[str, Any] = {
         "model": str(spec.path),
         "max_batch_size": config.engine.max_batch_size,
         "dtype": spec.dtype,
-        "device": spec.device,
     }
+    if config.engine.name == "vllm":
+        arguments |= {
+            "max_model_length": _context_length(spec.path, config),
+            "kv_cache_gib": config.engine.kv_cache_gib,
+            "max_lora_rank": max_lora_rank,
+            "vllm_args": config.engine.vllm_args,
+        }
+    else:
+        arguments["device"] = spec.device
     name = config.engine.name
     train = make(sets.training_env_args, engine_name=name, rollout_engine_args=arguments)
     return train, make(sets.held_out_env_args, rollout_engine=train.rollout_engine)
@@ -149,3 +188,11 @@ def _agent_args(config: TrainerConfig, players: Players) -> dict[str, Any]:
         return dict(players.agent_args)
     prompt = config.agent.system_prompt
     return {} if prompt is None else {"system_prompt": prompt}
+
+
+def _context_length(path: Path, config: TrainerConfig) -> int | None:
+    """Return the longest context that a rollout can have; None where the model's is shorter."""
+    wanted = config.rollout.max_prompt_length + config.rollout.max_response_length
+    model = AutoConfig.from_pretrained(path).get_text_config()
+    limit = getattr(model, "max_position_embeddings", None)
+    return wanted if limit is None or wanted < limit else None

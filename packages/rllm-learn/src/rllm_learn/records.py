@@ -31,7 +31,7 @@ def to_rollouts(episodes: Iterable[Episode], plan: Sequence[PlannedRollout]) -> 
         if not sequences and any(trajectory.steps for trajectory in episode.trajectories):
             raise TrainingError(
                 f"episode {episode.id!r} has no token ids: its rollout engine returns text only, "
-                "which can be evaluated but not learned from; use engine.name=transformers"
+                "which can be evaluated but not learned from; use engine.name=transformers or vllm"
             )
         rollouts.append(Rollout(planned.group, reward, sequences, greedy=planned.greedy))
     return rollouts

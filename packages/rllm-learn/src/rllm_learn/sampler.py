@@ -32,6 +32,7 @@ class EngineSampler:
         temperature: float,
         seed: int,
         max_failure_share: float,
+        adapter_config: Mapping[str, Any] | None = None,
     ):
         """Take what it drives.
 
@@ -41,12 +42,15 @@ class EngineSampler:
             temperature: Of rollouts that are not greedy.
             seed: With the step and the rollout's place in the plan, seeds its sampling.
             max_failure_share: Share of failed episodes in a step beyond which the run stops.
+            adapter_config: What peft says of the LoRA matrices that `publish` is given; None where
+                it is given whole weights.
         """
         self._engine = engine
         self._runner = runner
         self._temperature = temperature
         self._seed = seed
         self._max_failure_share = max_failure_share
+        self._adapter_config = adapter_config
 
     def sample(
         self, plan: Sequence[PlannedRollout], tasks: Sequence[dict[str, Any]], step: int
@@ -74,7 +78,11 @@ class EngineSampler:
 
     def publish(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Push weights into the running rollout engine."""
-        self._runner.run(self._engine.rollout_engine.load_weights(weights, version=version))
+        engine: Any = self._engine.rollout_engine
+        if self._adapter_config is None:
+            self._runner.run(engine.load_weights(weights, version=version))
+        else:
+            self._runner.run(engine.load_adapter(weights, self._adapter_config, version=version))
 
     def _check_failures(self, episodes: Sequence[Episode], step: int) -> None:
         failed = [e for e in episodes if e.failed]

@@ -138,7 +138,7 @@ def build_untrained(directory: Path, *, seed: int, num_tokenizer_texts: int = 20
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=4,
-        head_dim=16,
+        head_dim=32,
         max_position_embeddings=MAX_POSITIONS,
         tie_word_embeddings=True,
         # Wider than usual: a model this small leaves its first plateau sooner.

@@ -45,6 +45,13 @@ ROLLOUT_ENGINES: dict[str, EngineEntry] = {
         install="pip install 'rllm-agents[torch]'",
         takes_model=True,
     ),
+    "vllm": EngineEntry(
+        "rllm_agents.rollout_engines.vllm",
+        "VLLMEngine",
+        requires="vllm",
+        install="pip install 'rllm-agents[gpu]', or 'rllm-agents[cpu]' where there is no GPU",
+        takes_model=True,
+    ),
 }
 
 
@@ -58,7 +65,6 @@ def find_engine(name: str) -> EngineEntry:
     if entry is None:
         raise UserError(
             f"engine_name must be one of {', '.join(sorted(ROLLOUT_ENGINES))}; got {name!r}"
-            + _advice(name)
         )
     if entry.requires is not None and importlib.util.find_spec(entry.requires) is None:
         raise UserError(
@@ -88,14 +94,3 @@ def build_rollout_engine(name: str, arguments: Mapping[str, Any] | None = None) 
             f"{', '.join(signature.parameters)}"
         ) from error
     return engine_class(*bound.args, **bound.kwargs)
-
-
-def _advice(name: str) -> str:
-    if name != "vllm":
-        return ""
-    installed = importlib.util.find_spec("vllm") is not None
-    found = "is installed, but" if installed else "is not installed, and"
-    return (
-        f": vLLM {found} this version has no engine for it; "
-        "use engine_name=\"transformers\" (pip install 'rllm-agents[torch]')"
-    )

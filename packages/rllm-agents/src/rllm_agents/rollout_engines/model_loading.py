@@ -95,20 +95,27 @@ def max_positions(model: PreTrainedModel, wanted: int | None) -> int:
     """Return how many tokens a prompt and its completion may have together.
 
     Args:
-        model: Its configuration sets the limit.
+        model: Its configuration sets the limit; its values are not looked at.
         wanted: A lower limit, or None.
 
     Raises:
         UserError: `wanted` is out of range, or needed because the model states no limit.
-        EngineError: The model attends through a window that is shorter.
     """
-    config = model.config.get_text_config()
-    limit = getattr(config, "max_position_embeddings", None)
+    limit = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if wanted is None and limit is None:
         raise UserError("the model's config has no max_position_embeddings; set max_model_length")
     if wanted is not None and not 2 <= wanted <= (limit or wanted):
         raise UserError(f"max_model_length must be in [2, {limit}], got {wanted}")
-    length = int(wanted or limit or 0)
+    return int(wanted or limit or 0)
+
+
+def check_full_attention(model: PreTrainedModel, length: int) -> None:
+    """Refuse a model whose layers do not all see `length` positions: rows cannot hold it.
+
+    Raises:
+        EngineError: It attends through a shorter window, or has layers without attention.
+    """
+    config = model.config.get_text_config()
     layers = getattr(config, "layer_types", None) or []
     window = getattr(config, "sliding_window", None)
     if any(layer != "full_attention" for layer in layers) and (window or 0) < length:
@@ -117,7 +124,6 @@ def max_positions(model: PreTrainedModel, wanted: int | None) -> int:
             f"({', '.join(sorted(set(layers)))}), which rows cannot hold; "
             f"set max_model_length to at most the window, or use another engine"
         )
-    return length
 
 
 def stop_ids_of(

@@ -15,7 +15,9 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rllm_agents.errors import EngineError, UserError
+from rllm_agents.rollout_engines.decoding import completion_text
 from rllm_agents.rollout_engines.model_loading import (
+    check_full_attention,
     check_slot_forward,
     load_model,
     load_tokenizer,
@@ -23,9 +25,10 @@ from rllm_agents.rollout_engines.model_loading import (
     num_embeddings,
     stop_ids_of,
 )
+from rllm_agents.rollout_engines.request_checks import check_token_request
 from rllm_agents.rollout_engines.slot_batch import SlotBatch
 from rllm_agents.rollout_engines.slot_driver import SlotDriver
-from rllm_agents.rollout_engines.slot_records import SlotRequest, SlotResult
+from rllm_agents.rollout_engines.slot_records import SlotRequest
 from rllm_agents.rollout_engines.weight_loading import copy_weights
 from rllm_agents.types import Completion, GenerationRequest
 
@@ -72,6 +75,7 @@ class TransformersEngine:
         self._model = load_model(model, device=device, dtype=dtype)
         self._tokenizer = tokenizer or load_tokenizer(model)
         self._max_model_length = max_positions(self._model, max_model_length)
+        check_full_attention(self._model, self._max_model_length)
         self._stops = stop_ids_of(self._model, self._tokenizer, stop_token_ids)
         self._num_embeddings = num_embeddings(self._model)
         self._batch = SlotBatch(
@@ -112,7 +116,7 @@ class TransformersEngine:
                 f"(version {result.weights_version}) or dtype are broken"
             )
         return Completion(
-            text=self._text(result),
+            text=completion_text(self._tokenizer, result.token_ids, result.finish_reason),
             finish_reason=result.finish_reason,
             token_ids=tuple(result.token_ids),
             logprobs=tuple(result.logprobs),
@@ -145,41 +149,16 @@ class TransformersEngine:
 
     def _slot_request(self, request: GenerationRequest) -> SlotRequest:
         """Check a request and turn it into what the batch takes."""
-        if not request.prompt_ids:
-            raise EngineError(
-                "the transformers engine needs prompt_ids with at least one id; "
-                "give the execution engine the model's tokenizer"
-            )
-        prompt_ids = np.array(request.prompt_ids, dtype=np.int64)
-        if prompt_ids.min() < 0 or prompt_ids.max() >= self._num_embeddings:
-            raise EngineError(
-                f"prompt_ids must be in [0, {self._num_embeddings}), the model's vocabulary, got "
-                f"{prompt_ids.min()} to {prompt_ids.max()}; is the tokenizer that of the model?"
-            )
-        room = self._max_model_length - len(prompt_ids)
-        max_tokens = request.sampling.max_tokens
-        if room < (max_tokens or 1):
-            raise EngineError(
-                f"a prompt of {len(prompt_ids)} tokens and max_tokens={max_tokens or 1} exceed "
-                f"the model's {self._max_model_length} positions; shorten the prompt, lower "
-                "max_tokens, or leave it None to use what is left"
-            )
+        max_tokens = check_token_request(
+            request,
+            num_embeddings=self._num_embeddings,
+            max_model_length=self._max_model_length,
+        )
         seed = request.sampling.seed
         return SlotRequest(
-            prompt_ids=prompt_ids,
+            prompt_ids=np.array(request.prompt_ids, dtype=np.int64),
             sampling=request.sampling,
-            max_tokens=max_tokens or room,
+            max_tokens=max_tokens,
             session_id=request.session_id,
             random=np.random.default_rng(None if seed is None else seed % 2**128),
-        )
-
-    def _text(self, result: SlotResult) -> str:
-        """Decode a completion without its stop token and other control tokens."""
-        if self._tokenizer is None:
-            return ""
-        ids = result.token_ids[:-1] if result.finish_reason == "stop" else result.token_ids
-        return str(
-            self._tokenizer.decode(
-                ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-            )
         )

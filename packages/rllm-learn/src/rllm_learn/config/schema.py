@@ -79,13 +79,34 @@ class EngineConfig:
     """What samples."""
 
     name: str = "transformers"
-    """A rollout engine that returns token ids."""
+    """transformers, or vllm where it is installed: both return token ids."""
     max_batch_size: int = 256
     """Sequences decoded together."""
+    kv_cache_gib: float | None = None
+    """vllm only: memory for keys and values in GiB; null is what the batch can need, up to 4 GiB,
+    on a CPU, and half of a GPU's memory less the weights."""
+    publish: str = "auto"
+    """How weights reach vllm: `merged` as whole matrices, `adapter` as LoRA adapters; auto is
+    adapters on a GPU, merged elsewhere, where vLLM is several times slower with adapters."""
+    vllm_args: dict[str, Any] = field(default_factory=dict)
+    """vllm only: more of its engine's arguments, `engine.vllm_args.tensor_parallel_size=2` say."""
 
     def __post_init__(self) -> None:
         """Check ranges; raises ConfigError."""
         require(self.max_batch_size >= 1, "engine.max_batch_size", self.max_batch_size, ">= 1")
+        cache = self.kv_cache_gib
+        require(cache is None or cache > 0, "engine.kv_cache_gib", cache, "above 0, or null")
+        require(
+            self.publish in ("auto", "merged", "adapter"),
+            "engine.publish",
+            self.publish,
+            "auto, merged or adapter",
+        )
+        if self.name == "transformers":
+            none = "unset with engine.name=transformers, which has no such setting"
+            require(cache is None, "engine.kv_cache_gib", cache, none)
+            require(not self.vllm_args, "engine.vllm_args", self.vllm_args, none)
+            require(self.publish != "adapter", "engine.publish", self.publish, "auto or merged")
 
 
 @dataclass

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from rllm_learn.core.batch import TokenBatch, TokenSequence, collate, make_micro_batches
 from rllm_learn.core.logprobs import token_entropies, token_logprobs
 from rllm_learn.core.losses import LossSum
-from rllm_learn.core.model import merged_weights, trainable_parameters
+from rllm_learn.core.model import adapter_weights, merged_weights, trainable_parameters
 from rllm_learn.core.optimizer import LearningRate, Optimizers
 
 LossFunction: TypeAlias = Callable[[Tensor, TokenBatch], LossSum]
@@ -60,9 +60,16 @@ class UpdateReport:
 class Learner:
     """Holds the policy that learns. `update` is the only thing that changes its weights."""
 
-    def __init__(self, policy: nn.Module, rule: UpdateRule):
-        """Take a policy, as `load_policy` made it, and build its optimizer."""
+    def __init__(self, policy: nn.Module, rule: UpdateRule, *, exports_adapter: bool = False):
+        """Take a policy, as `load_policy` made it, and build its optimizer.
+
+        Args:
+            policy: What learns.
+            rule: How.
+            exports_adapter: Whether `export_weights` returns LoRA matrices and not merged weights.
+        """
         self.policy = policy
+        self._exports_adapter = exports_adapter
         self.rule = rule
         self.parameters = trainable_parameters(policy)
         self.device = next(iter(self.parameters.values())).device
@@ -105,7 +112,13 @@ class Learner:
         )
 
     def export_weights(self) -> dict[str, Tensor]:
-        """Return what differs from the model as loaded, under the loaded model's names."""
+        """Return what differs from the model as loaded.
+
+        Returns:
+            Merged weights under the loaded model's names, or the adapters' under peft's.
+        """
+        if self._exports_adapter:
+            return adapter_weights(self.policy)
         return dict(merged_weights(self.policy))
 
     def state_dict(self) -> dict[str, Any]:

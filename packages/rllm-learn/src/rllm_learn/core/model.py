@@ -90,3 +90,31 @@ def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
             for adapter in module.active_adapters:
                 merged = merged + module.get_delta_weight(adapter).detach().float()
             yield f"{name}.weight", merged.to(base.weight.dtype)
+
+
+def adapter_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Return the LoRA matrices under the names of peft's adapter files.
+
+    Returns:
+        Copies, which share no memory with the model.
+
+    Raises:
+        ValueError: The model has no adapters.
+    """
+    if not isinstance(model, peft.PeftModel):
+        raise ValueError("the policy has no LoRA adapters; train with model.lora_rank above 0")
+    state = peft.get_peft_model_state_dict(model)
+    return {name: tensor.detach().clone() for name, tensor in state.items()}
+
+
+def adapter_config(model: nn.Module) -> dict[str, Any]:
+    """Return what peft writes to `adapter_config.json`, as JSON values.
+
+    Raises:
+        ValueError: The model has no adapters.
+    """
+    if not isinstance(model, peft.PeftModel):
+        raise ValueError("the policy has no LoRA adapters; train with model.lora_rank above 0")
+    config: Any = model.active_peft_config
+    values = config.to_dict()
+    return {k: sorted(v) if isinstance(v, set) else v for k, v in values.items()}

@@ -1,0 +1,22 @@
+"""From sampled ids to the text of a completion, the same in every engine that works on tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rllm_agents.types import FinishReason
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+def completion_text(
+    tokenizer: PreTrainedTokenizerBase | None, token_ids: Sequence[int], finish: FinishReason
+) -> str:
+    """Decode a completion without its stop token and other control tokens; "" without tokenizer."""
+    if tokenizer is None:
+        return ""
+    ids = list(token_ids[:-1] if finish == "stop" else token_ids)
+    text = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return str(text)
