@@ -16,6 +16,7 @@ from rllm_learn.core.logprobs import token_entropies, token_logprobs
 from rllm_learn.core.losses import LossSum
 from rllm_learn.core.model import adapter_weights, merged_weights, trainable_parameters
 from rllm_learn.core.optimizer import LearningRate, Optimizers
+from rllm_learn.core.parallel import Ranks, SingleRank, share_of
 
 LossFunction: TypeAlias = Callable[[Tensor, TokenBatch], LossSum]
 """From the policy's logprobs (B, T) and the batch to a sum and a count."""
@@ -60,15 +61,25 @@ class UpdateReport:
 class Learner:
     """Holds the policy that learns. `update` is the only thing that changes its weights."""
 
-    def __init__(self, policy: nn.Module, rule: UpdateRule, *, exports_adapter: bool = False):
+    def __init__(
+        self,
+        policy: nn.Module,
+        rule: UpdateRule,
+        *,
+        exports_adapter: bool = False,
+        ranks: Ranks | None = None,
+    ):
         """Take a policy, as `load_policy` made it, and build its optimizer.
 
         Args:
             policy: What learns.
             rule: How.
             exports_adapter: Whether `export_weights` returns LoRA matrices and not merged weights.
+            ranks: The group that this learner is one of; None: it learns alone. All ranks start
+                from the same policy and rule, and stay equal.
         """
         self.policy = policy
+        self._ranks = ranks or SingleRank()
         self._exports_adapter = exports_adapter
         self.rule = rule
         self.parameters = trainable_parameters(policy)
@@ -169,28 +180,37 @@ class Learner:
 
         Gradients of sums are added up over micro-batches and divided once by the total count.
         """
-        total = gap = gap_max = 0.0
-        count = num_actions = 0
-        for micro_batch in make_micro_batches(minibatch, self.rule.micro_tokens):
+        local: dict[str, float] = defaultdict(float)
+        gap_max = 0.0
+        share = share_of(minibatch, self._ranks)
+        for micro_batch in make_micro_batches(share, self.rule.micro_tokens):
             batch = collate(micro_batch, device=self.device)
             logits = self.policy(input_ids=batch.token_ids, use_cache=False).logits
             temperature = self.rule.temperature
             logprobs = token_logprobs(logits, batch.token_ids, temperature=temperature)
             loss_sum = loss(logprobs, batch)
             loss_sum.total.backward()
-            total += loss_sum.total.item()
-            count += loss_sum.count
+            local["loss"] += loss_sum.total.item()
+            local["count"] += loss_sum.count
             for name, value in loss_sum.stats.items():
-                sums[name] += value.item()
+                local[name] += value.item()
             entropies = token_entropies(logits, temperature=temperature)
-            sums["entropy"] += entropies[batch.action_mask].sum().item()
+            local["entropy"] += entropies[batch.action_mask].sum().item()
             gaps = (logprobs.detach() - batch.sampler_logprobs)[batch.action_mask].abs()
-            gap += gaps.sum().item()
+            local["gap"] += gaps.sum().item()
+            local["num_actions"] += gaps.numel()
             gap_max = max(gap_max, gaps.max().item())
-            num_actions += gaps.numel()
-        sums["loss"] += total
-        sums["count"] += count
-        return self._apply(total, count, sums), gap, gap_max, num_actions
+        self._ranks.sum_gradients(list(self.parameters.values()))
+        of_ranks = self._ranks.gather({**local, "gap_max": gap_max})
+        total: dict[str, float] = defaultdict(float)
+        for figures in of_ranks:
+            for name, value in figures.items():
+                total[name] += value
+        gap_max = max(figures["gap_max"] for figures in of_ranks)
+        for name in total.keys() - {"gap", "num_actions", "gap_max"}:
+            sums[name] += total[name]
+        finite = self._apply(total["loss"], int(total["count"]), sums)
+        return finite, total["gap"], gap_max, int(total["num_actions"])
 
     def _apply(self, total: float, count: int, sums: dict[str, float]) -> bool:
         """Normalise, clip and apply the gradients, or drop them if anything is not finite."""

@@ -1,0 +1,142 @@
+"""Several learners that act as one: sums over ranks, and whose share of a batch is whose.
+
+Every rank is given the same sequences in the same order and takes its share of each minibatch, so
+which sequences make one optimizer step does not depend on the number of ranks. Gradients and counts
+are summed over ranks and divided once by the global count, so neither does the update.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from rllm_learn.core.batch import TokenSequence
+
+_BUCKET_ELEMENTS = 32 * 2**20
+"""Most numbers of one collective: bounds the copy that it takes."""
+
+
+class Ranks(Protocol):
+    """One rank's view of the group that it learns in."""
+
+    rank: int
+    """From 0."""
+    size: int
+    """Number of ranks, at least 1."""
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Replace each gradient by its sum over ranks; a missing one counts as 0."""
+        ...
+
+    def gather(self, figures: dict[str, float]) -> list[dict[str, float]]:
+        """Return the figures of all ranks, in the order of ranks."""
+        ...
+
+
+class SingleRank:
+    """A learner alone: its sums are the sums."""
+
+    rank = 0
+    size = 1
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Leave gradients as they are."""
+
+    def gather(self, figures: dict[str, float]) -> list[dict[str, float]]:
+        """Return the figures, in a list."""
+        return [figures]
+
+
+class ProcessGroupRanks:
+    """Ranks of a torch process group: one process each, gloo on CPUs, nccl on GPUs."""
+
+    def __init__(
+        self,
+        *,
+        rank: int,
+        size: int,
+        address: str,
+        device: torch.device,
+        timeout_seconds: float,
+    ) -> None:
+        """Join the group; returns when all ranks have.
+
+        Args:
+            rank: Of this process.
+            size: Number of ranks.
+            address: Where rank 0 listens, as "tcp://host:port".
+            device: Of the parameters.
+            timeout_seconds: After which a rank that waits for others gives up.
+        """
+        self.rank = rank
+        self.size = size
+        dist.init_process_group(
+            # Gradients travel where they are; figures are exchanged on the CPU.
+            "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
+            init_method=address,
+            rank=rank,
+            world_size=size,
+            timeout=timedelta(seconds=timeout_seconds),
+        )
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Sum over ranks in buckets of one dtype, the same on every rank."""
+        bucket: list[nn.Parameter] = []
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            size = sum(p.numel() for p in bucket) + parameter.numel()
+            if bucket and (size > _BUCKET_ELEMENTS or bucket[0].dtype != parameter.dtype):
+                _sum_bucket(bucket)
+                bucket = []
+            bucket.append(parameter)
+        if bucket:
+            _sum_bucket(bucket)
+
+    def gather(self, figures: dict[str, float]) -> list[dict[str, float]]:
+        """Exchange small mappings; ranks may have different names in them."""
+        gathered: list[Any] = [None] * self.size
+        dist.all_gather_object(gathered, figures)
+        return gathered
+
+    def close(self) -> None:
+        """Leave the group."""
+        dist.destroy_process_group()
+
+
+def share_of(sequences: Sequence[TokenSequence], ranks: Ranks) -> list[TokenSequence]:
+    """Return this rank's sequences: the longest first, each to the rank with fewest tokens.
+
+    Shares are disjoint and together all sequences; a rank may get none.
+    """
+    if ranks.size == 1:
+        return list(sequences)
+    loads = [(0, rank) for rank in range(ranks.size)]
+    mine = []
+    for sequence in sorted(sequences, key=len, reverse=True):
+        load, rank = heapq.heappop(loads)
+        heapq.heappush(loads, (load + len(sequence), rank))
+        if rank == ranks.rank:
+            mine.append(sequence)
+    return mine
+
+
+def _sum_bucket(parameters: Sequence[nn.Parameter]) -> None:
+    gradients = [_gradient(parameter) for parameter in parameters]
+    flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    dist.all_reduce(flat)
+    start = 0
+    for gradient in gradients:
+        gradient.copy_(flat[start : start + gradient.numel()].view_as(gradient))
+        start += gradient.numel()
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    assert parameter.grad is not None
+    return parameter.grad

@@ -1,0 +1,73 @@
+"""The vLLM engine with other kinds of weights: half precision, biases, untied heads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import largest_error
+from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from vllm_models import perturb, play, publish, requests_of
+
+pytest.importorskip("vllm", reason="vLLM is not installed")
+
+from rllm_agents.models import TINY
+from rllm_agents.rollout_engines.vllm import VLLMEngine
+
+BFLOAT16_GAP = 0.25
+"""Largest difference in logprob that half precision explains for the tiny model's sharp logits."""
+
+
+def test_half_precision_stays_near_the_trainers_forward_pass_also_after_a_push() -> None:
+    model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.bfloat16).eval()
+    engine = VLLMEngine("tiny", dtype="bfloat16", max_batch_size=16, max_model_length=256)
+    try:
+        requests = requests_of(16)
+        first = largest_error(model, requests, play(engine, requests))
+        publish(engine, perturb(model, ""), 1)
+        pushed = largest_error(model, requests, play(engine, requests))
+    finally:
+        engine.close()
+
+    assert 0 < first < BFLOAT16_GAP and 0 < pushed < BFLOAT16_GAP
+
+
+@pytest.mark.slow
+def test_biases_and_an_untied_head_are_pushed_exactly(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=50,
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        intermediate_size=48,
+        max_position_embeddings=256,
+        tie_word_embeddings=False,
+        initializer_range=0.3,
+        eos_token_id=None,
+        bos_token_id=None,
+    )
+    model = Qwen2ForCausalLM(config).eval()
+    perturb(model, "bias")  # a new model's biases are 0
+    model.save_pretrained(tmp_path)
+    engine = VLLMEngine(str(tmp_path), max_batch_size=16, kv_cache_gib=0.05)
+    try:
+        requests = requests_of(10)
+        assert largest_error(model, requests, play(engine, requests)) < 1e-4
+        # q, k and v without their biases, as merged adapters come: the biases stay.
+        weights = {n: t for n, t in perturb(model, "self_attn").items() if n.endswith("weight")}
+        originals = dict(Qwen2ForCausalLM.from_pretrained(tmp_path).named_parameters())
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if name.endswith("bias"):
+                    parameter.copy_(originals[name])
+        publish(engine, weights, 1)
+        assert largest_error(model, requests, play(engine, requests)) < 1e-4
+        publish(engine, perturb(model, "lm_head"), 2)
+        assert largest_error(model, requests, play(engine, requests)) < 1e-4
+        publish(engine, perturb(model, "self_attn", seed=3), 3)
+        assert largest_error(model, requests, play(engine, requests)) < 1e-4
+    finally:
+        engine.close()
