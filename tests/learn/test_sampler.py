@@ -8,7 +8,7 @@ from rllm_agents import AgentExecutionEngine, ChatAgent, Episode, ScriptedEngine
 from rllm_envs import BaseEnv, GymEnv
 from rllm_learn.algorithms import PlannedRollout
 from rllm_learn.errors import TrainingError
-from rllm_learn.sampler import EngineSampler, episode_metrics, rollout_seed
+from rllm_learn.sampler import PlanSampler, episode_metrics, rollout_seed
 
 
 class UnluckyEnv(BaseEnv):
@@ -40,9 +40,9 @@ def sample(tasks, *, max_failure_share, env_class=UnluckyEnv, env_args=None):
         rollout_engine=ScriptedEngine(responses=["x"]),
     )
     with asyncio.Runner() as runner:
-        sampler = EngineSampler(
-            engine,
-            runner,
+        sampler = PlanSampler(
+            play=lambda requests: runner.run(engine.execute_requests(requests)),
+            push=lambda weights, version: None,
             temperature=1.0,
             seed=0,
             max_failure_share=max_failure_share,

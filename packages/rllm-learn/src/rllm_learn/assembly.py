@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
 from transformers import AutoConfig
 
 from rllm_agents import AgentExecutionEngine
@@ -17,8 +18,8 @@ from rllm_learn.config import TrainerConfig
 from rllm_learn.core.learner import Learner
 from rllm_learn.core.model import PolicySpec, adapter_config
 from rllm_learn.errors import ConfigError
-from rllm_learn.players import Players, TaskSets, choose_tasks
-from rllm_learn.sampler import EngineSampler
+from rllm_learn.players import Players, choose_tasks
+from rllm_learn.sampler import PlanSampler, push_weights
 from rllm_learn.settings import (
     apply_torch_threads,
     load_policy_of,
@@ -36,7 +37,7 @@ ENGINES = ("transformers", "vllm")
 class Parts:
     """Everything a run drives. Made by `assemble`, closed by the trainer."""
 
-    sampler: EngineSampler
+    sampler: PlanSampler
     learner: Learner
     tasks: TaskSource
     eval_tasks: Sequence[dict[str, Any]]
@@ -77,11 +78,7 @@ def assemble(
         ConfigError: Settings do not go together.
         UserError: A model, a data set or an environment is not there.
     """
-    if config.engine.name not in ENGINES:
-        raise ConfigError(
-            f"engine.name must be one of {', '.join(ENGINES)} to learn from, "
-            f"got {config.engine.name!r}"
-        )
+    check_engine(config)
     # What is cheap to get wrong is looked at before the model is loaded.
     sets = choose_tasks(config, players, datasets)
     apply_torch_threads(config.torch_threads, config.model.path)
@@ -94,32 +91,59 @@ def assemble(
         seed=config.seed,
         temperature=config.rollout.temperature,
     )
-    publishes_adapter = _publishes_adapter(config)
-    train_engine, eval_engine = _execution_engines(
-        config, players, sets, spec, tokenizer, max_lora_rank=spec.lora_rank * publishes_adapter
-    )
     policy = load_policy_of(spec)
-    sampler = EngineSampler(
-        train_engine,
-        runner,
+    publishes_adapter = publishes_adapters(config)
+    train_engine = execution_engine(
+        config,
+        players,
+        sets.training_env_args,
+        tokenizer,
+        engine_name=config.engine.name,
+        rollout_engine_args=engine_arguments(config, spec),
+    )
+    rollout_engine = train_engine.rollout_engine
+    peft_config = adapter_config(spec) if publishes_adapter else None
+
+    def push(weights: Mapping[str, Tensor], version: int) -> None:
+        runner.run(
+            push_weights(rollout_engine, weights, version=version, adapter_config=peft_config)
+        )
+
+    sampler = PlanSampler(
+        play=lambda requests: runner.run(train_engine.execute_requests(requests)),
+        push=push,
         temperature=config.rollout.temperature,
         seed=config.seed,
         max_failure_share=config.rollout.max_failure_share,
-        adapter_config=adapter_config(policy) if publishes_adapter else None,
     )
     return Parts(
         sampler=sampler,
         learner=Learner(policy, rule, exports_adapter=publishes_adapter),
         tasks=sets.training,
         eval_tasks=sets.held_out,
-        eval_engine=eval_engine,
+        eval_engine=execution_engine(
+            config, players, sets.held_out_env_args, tokenizer, rollout_engine=rollout_engine
+        ),
         train_engine=train_engine,
         runner=runner,
         tokenizer=tokenizer,
     )
 
 
-def _publishes_adapter(config: TrainerConfig) -> bool:
+def check_engine(config: TrainerConfig) -> None:
+    """Refuse an engine that cannot be learned from.
+
+    Raises:
+        ConfigError: Naming those that can.
+    """
+    if config.engine.name not in ENGINES:
+        raise ConfigError(
+            f"engine.name must be one of {', '.join(ENGINES)} to learn from, "
+            f"got {config.engine.name!r}"
+        )
+
+
+def publishes_adapters(config: TrainerConfig) -> bool:
     """Decide how weights reach the sampler.
 
     Raises:
@@ -136,51 +160,55 @@ def _publishes_adapter(config: TrainerConfig) -> bool:
     return not current_platform.is_cpu()
 
 
-def _execution_engines(
-    config: TrainerConfig,
-    players: Players,
-    sets: TaskSets,
-    spec: PolicySpec,
-    tokenizer: Any,
-    *,
-    max_lora_rank: int,
-) -> tuple[AgentExecutionEngine, AgentExecutionEngine]:
-    """Return one for training and one for held-out tasks, over one rollout engine."""
-    rollout = config.rollout
-
-    def make(env_args: dict[str, Any], **engine: Any) -> AgentExecutionEngine:
-        return AgentExecutionEngine(
-            agent_class=players.agent_class,
-            agent_args=_agent_args(config, players),
-            env_class=players.env_class,
-            env_args=env_args,
-            tokenizer=tokenizer,
-            max_prompt_length=rollout.max_prompt_length,
-            max_response_length=rollout.max_response_length,
-            max_steps=rollout.max_steps,
-            n_parallel_agents=rollout.n_parallel_agents,
-            step_timeout=rollout.step_timeout,
-            trajectory_timeout=rollout.trajectory_timeout,
-            **engine,
-        )
-
+def engine_arguments(config: TrainerConfig, spec: PolicySpec) -> dict[str, Any]:
+    """Return the keyword arguments of the rollout engine that samples from a policy."""
     arguments: dict[str, Any] = {
         "model": str(spec.path),
         "max_batch_size": config.engine.max_batch_size,
         "dtype": spec.dtype,
     }
-    if config.engine.name == "vllm":
-        arguments |= {
-            "max_model_length": _context_length(spec.path, config),
-            "kv_cache_gib": config.engine.kv_cache_gib,
-            "max_lora_rank": max_lora_rank,
-            "vllm_args": config.engine.vllm_args,
-        }
-    else:
-        arguments["device"] = spec.device
-    name = config.engine.name
-    train = make(sets.training_env_args, engine_name=name, rollout_engine_args=arguments)
-    return train, make(sets.held_out_env_args, rollout_engine=train.rollout_engine)
+    if config.engine.name != "vllm":
+        return {**arguments, "device": spec.device}
+    return {
+        **arguments,
+        "max_model_length": _context_length(spec.path, config),
+        "kv_cache_gib": config.engine.kv_cache_gib,
+        "max_lora_rank": spec.lora_rank if publishes_adapters(config) else 0,
+        "vllm_args": config.engine.vllm_args,
+    }
+
+
+def execution_engine(
+    config: TrainerConfig,
+    players: Players,
+    env_args: Mapping[str, Any],
+    tokenizer: Any,
+    **engine: Any,
+) -> AgentExecutionEngine:
+    """Make what runs episodes of one set of tasks.
+
+    Args:
+        config: Checked settings.
+        players: Agent and environment.
+        env_args: Of every environment.
+        tokenizer: Of the model.
+        engine: `rollout_engine`, or `engine_name` and `rollout_engine_args`.
+    """
+    rollout = config.rollout
+    return AgentExecutionEngine(
+        agent_class=players.agent_class,
+        agent_args=_agent_args(config, players),
+        env_class=players.env_class,
+        env_args=env_args,
+        tokenizer=tokenizer,
+        max_prompt_length=rollout.max_prompt_length,
+        max_response_length=rollout.max_response_length,
+        max_steps=rollout.max_steps,
+        n_parallel_agents=rollout.n_parallel_agents,
+        step_timeout=rollout.step_timeout,
+        trajectory_timeout=rollout.trajectory_timeout,
+        **engine,
+    )
 
 
 def _agent_args(config: TrainerConfig, players: Players) -> dict[str, Any]:

@@ -1,56 +1,46 @@
-"""The sampler in process: an execution engine over a rollout engine, on one event loop."""
+"""The sampler: plays what an algorithm plans, wherever episodes are run."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
 
-from rllm_agents import (
-    AgentExecutionEngine,
-    Episode,
-    RolloutRequest,
-    SamplingParams,
-)
+from rllm_agents import Episode, RolloutRequest, SamplingParams
 from rllm_learn.algorithms import PlannedRollout
 from rllm_learn.errors import TrainingError
 from rllm_learn.records import to_rollouts
 from rllm_learn.step import Sample
 
 
-class EngineSampler:
-    """Plays planned rollouts with an AgentExecutionEngine and keeps its weights up to date."""
+class PlanSampler:
+    """Turns a plan into requests, has them played, and checks what comes back."""
 
     def __init__(
         self,
-        engine: AgentExecutionEngine,
-        runner: asyncio.Runner,
         *,
+        play: Callable[[Sequence[RolloutRequest]], list[Episode]],
+        push: Callable[[Mapping[str, Tensor], int], None],
         temperature: float,
         seed: int,
         max_failure_share: float,
-        adapter_config: Mapping[str, Any] | None = None,
     ):
         """Take what it drives.
 
         Args:
-            engine: Runs the episodes, over a rollout engine that returns token ids.
-            runner: The event loop that both live on.
+            play: Runs one episode of each request with the newest weights, in their order.
+            push: Makes weights the newest, under a version.
             temperature: Of rollouts that are not greedy.
             seed: With the step and the rollout's place in the plan, seeds its sampling.
             max_failure_share: Share of failed episodes in a step beyond which the run stops.
-            adapter_config: What peft says of the LoRA matrices that `publish` is given; None where
-                it is given whole weights.
         """
-        self._engine = engine
-        self._runner = runner
+        self._play = play
+        self._push = push
         self._temperature = temperature
         self._seed = seed
         self._max_failure_share = max_failure_share
-        self._adapter_config = adapter_config
 
     def sample(
         self, plan: Sequence[PlannedRollout], tasks: Sequence[dict[str, Any]], step: int
@@ -71,18 +61,14 @@ class EngineSampler:
             )
             for index, planned in enumerate(plan)
         ]
-        episodes = self._runner.run(self._engine.execute_requests(requests))
+        episodes = self._play(requests)
         self._check_failures(episodes, step)
         learned = [e for e, planned in zip(episodes, plan, strict=True) if not planned.greedy]
         return Sample(to_rollouts(episodes, plan), episodes, episode_metrics(learned))
 
     def publish(self, weights: Mapping[str, Tensor], version: int) -> None:
-        """Push weights into the running rollout engine."""
-        engine: Any = self._engine.rollout_engine
-        if self._adapter_config is None:
-            self._runner.run(engine.load_weights(weights, version=version))
-        else:
-            self._runner.run(engine.load_adapter(weights, self._adapter_config, version=version))
+        """Sample from these weights from now on."""
+        self._push(weights, version)
 
     def _check_failures(self, episodes: Sequence[Episode], step: int) -> None:
         failed = [e for e in episodes if e.failed]
@@ -94,6 +80,27 @@ class EngineSampler:
             f"{len(failed)} of {len(episodes)} episodes of step {step} failed, more than "
             f"rollout.max_failure_share={self._max_failure_share:g} allows: {listed}"
         )
+
+
+async def push_weights(
+    engine: Any,
+    weights: Mapping[str, Tensor],
+    *,
+    version: int,
+    adapter_config: Mapping[str, Any] | None,
+) -> None:
+    """Put weights into a running rollout engine.
+
+    Args:
+        engine: A rollout engine; one that takes adapters, where there is a configuration of them.
+        weights: What `Learner.export_weights` returned.
+        version: Of the weights.
+        adapter_config: What peft says of LoRA matrices; None for whole weights.
+    """
+    if adapter_config is None:
+        await engine.load_weights(weights, version=version)
+    else:
+        await engine.load_adapter(weights, adapter_config, version=version)
 
 
 def rollout_seed(seed: int, step: int, index: int) -> int:

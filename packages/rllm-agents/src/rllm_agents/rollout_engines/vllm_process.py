@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
 import tempfile
-import threading
 import warnings
 import weakref
 from collections.abc import Coroutine, Iterator, Mapping
-from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rllm_agents.errors import EngineError, UserError
+from rllm_agents.loop_thread import LoopThread
 
 if TYPE_CHECKING:
     from vllm.v1.engine.async_llm import AsyncLLM
@@ -56,18 +54,14 @@ class VLLMProcess:
         """
         import_vllm()
         socket_dir = tempfile.mkdtemp(prefix="rllm-vllm-")
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, name="vllm", daemon=True)
-        thread.start()
-        self._loop = loop
-        starting = asyncio.run_coroutine_threadsafe(_start(engine_args, socket_dir), loop)
+        self._loop = LoopThread("vllm")
         try:
-            self._engine = starting.result()
+            self._engine = self._loop.run(_start(engine_args, socket_dir))
         except BaseException:
-            _end(None, loop, thread, socket_dir)
+            _end(None, self._loop, socket_dir)
             raise
         # Also when the interpreter ends; vLLM's own clean-up would come too late by then.
-        self._end = weakref.finalize(self, _end, self._engine, loop, thread, socket_dir)
+        self._end = weakref.finalize(self, _end, self._engine, self._loop, socket_dir)
 
     @property
     def engine(self) -> AsyncLLM:
@@ -89,21 +83,15 @@ class VLLMProcess:
 
     async def call(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """Await work on the engine's loop; cancelling the caller cancels it."""
-        return await asyncio.wrap_future(self._submit(work))
+        return await self._loop.call(work)
 
     def wait(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """Do work on the engine's loop and return its result; blocks."""
-        return self._submit(work).result()
+        return self._loop.run(work)
 
     def close(self) -> None:
         """End the engine's processes and the thread; again does nothing."""
         self._end()
-
-    def _submit(self, work: Coroutine[Any, Any, _Result]) -> Future[_Result]:
-        if not self._end.alive:
-            work.close()
-            raise EngineError("the rollout engine is closed; make a new one")
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 
 async def _start(engine_args: Mapping[str, Any], socket_dir: str) -> AsyncLLM:
@@ -125,32 +113,15 @@ async def _start(engine_args: Mapping[str, Any], socket_dir: str) -> AsyncLLM:
             ) from error
 
 
-def _end(
-    engine: AsyncLLM | None,
-    loop: asyncio.AbstractEventLoop,
-    thread: threading.Thread,
-    socket_dir: str,
-) -> None:
+def _end(engine: AsyncLLM | None, loop: LoopThread, socket_dir: str) -> None:
     """End tasks, then processes, then the thread: a task would report a death as an error."""
-    with contextlib.suppress(CancelledError, RuntimeError, TimeoutError):
-        asyncio.run_coroutine_threadsafe(_cancel_tasks(), loop).result(timeout=5)
+    loop.cancel_all()
     if engine is not None:
         engine.shutdown(timeout=_SHUTDOWN_SECONDS)
         # Its destructor shuts down once more, at the interpreter's end with a traceback.
         engine.shutdown = lambda timeout=None: None
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(timeout=5)
-    if not thread.is_alive():
-        loop.close()
+    loop.close()
     shutil.rmtree(socket_dir, ignore_errors=True)
-
-
-async def _cancel_tasks() -> None:
-    """Cancel every other task of the running loop and wait for them."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
 
 
 @contextlib.contextmanager

@@ -107,14 +107,19 @@ def adapter_weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in state.items()}
 
 
-def adapter_config(model: nn.Module) -> dict[str, Any]:
-    """Return what peft writes to `adapter_config.json`, as JSON values.
+def adapter_config(spec: PolicySpec) -> dict[str, Any]:
+    """Return what an `adapter_config.json` says of the adapters that `load_policy` makes.
 
     Raises:
-        ValueError: The model has no adapters.
+        ValueError: The policy has no adapters.
     """
-    if not isinstance(model, peft.PeftModel):
+    if not spec.lora_rank:
         raise ValueError("the policy has no LoRA adapters; train with model.lora_rank above 0")
-    config: Any = model.active_peft_config
-    values = config.to_dict()
-    return {k: sorted(v) if isinstance(v, set) else v for k, v in values.items()}
+    return {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "r": spec.lora_rank,
+        "lora_alpha": spec.lora_alpha,
+        "target_modules": "all-linear",
+        "bias": "none",
+    }

@@ -1,0 +1,450 @@
+"""`GRPO`: RLlib's `Algorithm`, whose `training_step` is the same `train_step` as everywhere."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.callbacks.utils import make_callback
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.utils import force_list
+from ray.rllib.utils.checkpoints import Checkpointable
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_RESULTS,
+    EPISODE_RETURN_MEAN,
+    LEARNER_RESULTS,
+    NUM_ENV_STEPS_SAMPLED,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    NUM_EPISODES,
+)
+from ray.tune.execution.placement_groups import PlacementGroupFactory
+
+from rllm_agents import RolloutRequest, SamplingParams
+from rllm_agents.evaluation import evaluation_requests, summarize
+from rllm_agents.loop_thread import LoopThread
+from rllm_agents.models import resolve_model_path
+from rllm_agents.rollout_engines import build_rollout_engine
+from rllm_learn.algorithms import make_algorithm
+from rllm_learn.assembly import check_engine, engine_arguments, publishes_adapters
+from rllm_learn.core.model import adapter_config
+from rllm_learn.errors import TrainingError
+from rllm_learn.players import choose_tasks
+from rllm_learn.rllib.config import GRPOConfig, LLMAlgorithmConfig
+from rllm_learn.rllib.engine_pool import EnginePool
+from rllm_learn.rllib.env_runner import LLMEnvRunner, PlaySetting, play
+from rllm_learn.rllib.learner_group import LearnersLost, LLMLearnerGroup
+from rllm_learn.rllib.readiness import wait_until_ready
+from rllm_learn.sampler import PlanSampler, push_weights
+from rllm_learn.settings import apply_torch_threads, load_tokenizer, policy_spec, update_rule
+from rllm_learn.step import Progress, StepReport, train_step
+
+logger = logging.getLogger(__name__)
+
+LEARNER_GROUP = "learner_group"
+
+
+class LLMAlgorithm(Algorithm):
+    """Trains a language agent's policy over RLlib's env runners, learners and engines.
+
+    Made by `LLMAlgorithmConfig.build_algo()`. `train`, `evaluate`, `save_to_path`,
+    `restore_from_path`, `from_checkpoint`, `stop` and Tune work as with any RLlib algorithm.
+    """
+
+    config: Any
+    """An `LLMAlgorithmConfig`."""
+    learner_group: Any
+    """An `LLMLearnerGroup`."""
+
+    @classmethod
+    def get_default_config(cls) -> AlgorithmConfig:
+        """Return the configuration that `tune.Tuner(GRPO, ...)` starts from."""
+        return LLMAlgorithmConfig(cls)
+
+    def setup(self, config: Any) -> None:
+        """Start env runners, engines and learners, and wait until all are there.
+
+        Raises:
+            ConfigError: Settings do not go together, or Ray has not the resources.
+            StartError: An actor could not be started.
+        """
+        if not isinstance(config, LLMAlgorithmConfig):
+            config = self.get_default_config().update_from_dict(config)
+        self.config = config
+        logging.getLogger("ray.rllib").setLevel(config.log_level or "WARN")
+        self.callbacks = [callback() for callback in force_list(config.callbacks_class)]
+        self.env_runner_group: Any = None
+        self.eval_env_runner_group: Any = None
+        self.spaces = self.env_to_module_connector = self.module_to_env_connector = None
+        self.offline_data = self.evaluation_dataset = self._aggregator_actor_manager = None
+        self.reward_estimators = {}
+        self._pool: EnginePool | None = None
+        self._own_engine: Any = None
+        self._pushing = LoopThread("publish")
+        self._restarts_in_a_row = 0
+        self._progress = Progress()
+
+        settings = config.trainer_config()
+        self._settings = settings
+        check_engine(settings)
+        self._sets = choose_tasks(settings, config.players(), config.datasets())
+        apply_torch_threads(settings.torch_threads, settings.model.path)
+        self._spec = policy_spec(
+            settings.model, resolve_model_path(settings.model.path), seed=settings.seed
+        )
+        self._tokenizer = load_tokenizer(self._spec.path)
+        self._algorithm = make_algorithm(settings.algorithm)
+        self._start_parts()
+        self._sampler = PlanSampler(
+            play=lambda requests: self._play(requests, "training"),
+            push=self._push,
+            temperature=settings.rollout.temperature,
+            seed=settings.seed,
+            max_failure_share=settings.rollout.max_failure_share,
+        )
+        self._set_up_metrics()
+        _call_back(self, "on_algorithm_init")
+
+    def training_step(self) -> None:
+        """Plan, sample, give credit, update, publish. A lost learner costs the update.
+
+        Raises:
+            TrainingError: Too many episodes failed, or learners are lost again and again.
+        """
+        tasks = self._sets.training.batch(self._progress.step, self._settings.tasks_per_step)
+        try:
+            report = train_step(
+                self._sampler, self.learner_group, self._algorithm, tasks, self._progress
+            )
+        except LearnersLost as error:
+            self._go_on_after(error)
+            return
+        self._restarts_in_a_row = 0
+        self._log(report)
+
+    def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
+        """Play held-out tasks with the newest weights, sampled and greedy.
+
+        Returns:
+            `{"env_runners": {"episode_return_mean": ..., "pass_at_1": ..., ...}}`.
+        """
+        _call_back(self, "on_evaluate_start")
+        rollout = self._settings.rollout
+        results: dict[str, Any] = {}
+        kinds = [("", rollout.temperature)]
+        if self._settings.eval.greedy:
+            kinds.append(("greedy_", 0.0))
+        for prefix, temperature in kinds:
+            requests = evaluation_requests(
+                self._sets.held_out,
+                sampling=SamplingParams(temperature=temperature),
+                seed=self._settings.seed,
+            )
+            result = summarize(
+                self._play(requests, "evaluation"), num_tasks=len(self._sets.held_out)
+            )
+            results |= {
+                f"{prefix}{EPISODE_RETURN_MEAN}": result.mean_reward,
+                f"{prefix}pass_at_1": result.pass_at_1,
+                f"{prefix}{NUM_EPISODES}": len(result.episodes),
+                f"{prefix}num_failed_episodes": result.num_failed,
+            }
+        compiled = {ENV_RUNNER_RESULTS: results}
+        _call_back(self, "on_evaluate_end", evaluation_metrics=compiled)
+        return compiled
+
+    def save_policy(self, path: str | Path) -> Path:
+        """Write the trained adapter (as plain peft reads it), or the whole model without LoRA.
+
+        Args:
+            path: A directory that the learners' machine can write to.
+
+        Returns:
+            The directory with weights and tokenizer.
+        """
+        name = "adapter" if self._spec.lora_rank else "model"
+        target = Path(path).absolute() / name
+        writers = self.learner_group.foreach_learner(functools.partial(_save_policy, str(target)))
+        kept, *copies = map(Path, writers)
+        for copy in copies:
+            shutil.rmtree(copy, ignore_errors=True)
+        if kept != target:
+            shutil.rmtree(target, ignore_errors=True)
+            kept.rename(target)
+        self._tokenizer.save_pretrained(target)
+        return target
+
+    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
+        """Note which runners are back; they need no state."""
+        return env_runner_group.probe_unhealthy_env_runners() or []
+
+    def get_module(self, module_id: Any = None) -> Any:
+        """Refuse: there is no RLModule.
+
+        Raises:
+            NotImplementedError: With what to use instead.
+        """
+        raise NotImplementedError(
+            "the policy is a transformers model, no RLModule: write it with save_policy(path) and "
+            "act with rllm_agents.LLMPolicy, or reach it with learner_group.foreach_learner"
+        )
+
+    # Checkpoints: the learners' state, where the run is, and RLlib's metrics.
+
+    def get_checkpointable_components(self) -> list[tuple[str, Checkpointable]]:
+        """Return the learner group: runners and engines have no state of their own."""
+        return [(LEARNER_GROUP, self.learner_group)]
+
+    def get_state(
+        self, components: Any = None, *, not_components: Any = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        """Return what a checkpoint holds beside its components."""
+        state = {
+            "progress": asdict(self._progress),
+            "metrics_logger": self.metrics.get_state(),
+            "training_iteration": self.training_iteration,
+        }
+        if self._check_component(LEARNER_GROUP, components, not_components):
+            state[LEARNER_GROUP] = self.learner_group.get_state()
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore what `get_state` returned; learners publish their weights."""
+        if "progress" in state:
+            self._progress = Progress(**state["progress"])
+        if "metrics_logger" in state:
+            self.metrics.set_state(state["metrics_logger"])
+        if "training_iteration" in state:
+            self._iteration = state["training_iteration"]
+        if LEARNER_GROUP in state:
+            self.learner_group.set_state(state[LEARNER_GROUP])
+            self._publish_again()
+
+    def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
+        """Go on from what `save_to_path` wrote, with any number of learners, runners, engines."""
+        Checkpointable.restore_from_path(self, path, *args, **kwargs)
+        self._publish_again()
+
+    def cleanup(self) -> None:
+        """End every actor; `stop` calls it."""
+        super().cleanup()
+        if self._pool is not None:
+            self._pool.close()
+        if self._own_engine is not None:
+            self._own_engine.close()
+        self._pushing.close()
+
+    @classmethod
+    def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
+        """Return what Tune reserves: the algorithm itself, runners, learners and engines."""
+        checked: Any = cls.get_default_config().update_from_dict(config)
+        checked.validate()
+        main = {"CPU": checked.num_cpus_for_main_process}
+        if checked.num_learners == 0:
+            main["GPU"] = checked.num_gpus_per_learner
+        bundles = [main]
+        num_runners = checked.num_env_runners + checked.evaluation_num_env_runners
+        bundles += [{"CPU": checked.num_cpus_per_env_runner}] * num_runners
+        bundles += [_bundle(_learner_options(checked))] * checked.num_learners
+        bundles += [_bundle(_engine_options(checked))] * checked.num_engines
+        return PlacementGroupFactory(
+            [{k: v for k, v in b.items() if v} for b in bundles],
+            strategy=checked.placement_strategy,
+        )
+
+    def _start_parts(self) -> None:
+        """Ask for all actors, then wait for all of them together."""
+        config, settings = self.config, self._settings
+        publishes_adapter = publishes_adapters(settings)
+        tiny_threads = 1 if settings.model.path.startswith("tiny") else config.torch_threads
+        self.evaluation_config: Any = config.get_evaluation_config_object()
+        self.evaluation_config.freeze()
+        self.env_runner_group = self._runner_group(config, config.num_env_runners)
+        if config.evaluation_num_env_runners:
+            self.eval_env_runner_group = self._runner_group(
+                self.evaluation_config, config.evaluation_num_env_runners
+            )
+        arguments = engine_arguments(settings, self._spec)
+        self._peft_config = None
+        if publishes_adapter:
+            self._peft_config = adapter_config(self._spec)
+        if config.num_engines:
+            limits = settings.rollout
+            self._pool = EnginePool(
+                config.num_engines,
+                name=settings.engine.name,
+                arguments=arguments,
+                adapter_config=self._peft_config,
+                torch_threads=tiny_threads,
+                max_model_length=limits.max_prompt_length + limits.max_response_length,
+                actor_options=[_engine_options(config)] * config.num_engines,
+            )
+        self._wait_for_actors()
+        self.learner_group = LLMLearnerGroup(
+            config=config,
+            spec=self._spec,
+            rule=update_rule(
+                settings.learner,
+                settings.model,
+                settings.num_steps,
+                seed=settings.seed,
+                temperature=settings.rollout.temperature,
+            ),
+            exports_adapter=publishes_adapter,
+            torch_threads=tiny_threads,
+            actor_options=[_learner_options(config)] * config.num_learners,
+        )
+        if self._pool is None:
+            self._own_engine = build_rollout_engine(settings.engine.name, arguments)
+        self._play_settings = self._make_play_settings()
+
+    def _runner_group(self, config: Any, num_env_runners: int) -> EnvRunnerGroup:
+        runnable = config.copy(copy_frozen=False)
+        runnable.env_runner_cls = LLMEnvRunner
+        return EnvRunnerGroup(
+            env_creator=None,
+            validate_env=None,
+            default_policy_class=None,
+            config=runnable,
+            num_env_runners=num_env_runners,
+            local_env_runner=num_env_runners == 0,
+            logdir=self.logdir,
+            tune_trial_id=self.trial_id,
+            pg_offset=0 if config.in_evaluation is False else self.config.num_env_runners,
+        )
+
+    def _wait_for_actors(self) -> None:
+        config = self.config
+        pending: dict[str, list[Any]] = {}
+        for name, group in (
+            ("env runners", self.env_runner_group),
+            ("evaluation env runners", self.eval_env_runner_group),
+        ):
+            if group is not None:
+                actors = group._worker_manager.actors().values()
+                pending[name] = [actor.ping.remote() for actor in actors]
+        pending["engines"] = self._pool.readiness() if self._pool else []
+        num_runners = config.num_env_runners + config.evaluation_num_env_runners
+        asked = {
+            "CPU": num_runners * config.num_cpus_per_env_runner
+            + config.num_engines * config.num_cpus_per_engine
+            + config.num_learners * _learner_options(config)["num_cpus"],
+            "GPU": config.num_engines * config.num_gpus_per_engine
+            + config.num_learners * config.num_gpus_per_learner,
+        }
+        if any(pending.values()):
+            wait_until_ready(pending, asked, timeout=config.init_timeout_s)
+
+    def _make_play_settings(self) -> dict[str, PlaySetting]:
+        engine = self._pool.client if self._pool else self._own_engine
+        env_args = {
+            "training": self._sets.training_env_args,
+            "evaluation": self._sets.held_out_env_args,
+        }
+        return {
+            name: PlaySetting(
+                name, self._settings, self.config.players(), args, self._tokenizer, engine
+            )
+            for name, args in env_args.items()
+        }
+
+    def _play(self, requests: Any, name: str) -> Any:
+        group = self.env_runner_group
+        if name == "evaluation" and self.eval_env_runner_group is not None:
+            group = self.eval_env_runner_group
+        checked: list[RolloutRequest] = list(requests)
+        return play(group, checked, self._play_settings[name])
+
+    def _push(self, weights: Mapping[str, Any], version: int) -> None:
+        if self._pool is not None:
+            self._pool.publish(weights, version)
+            return
+        self._pushing.run(
+            push_weights(
+                self._own_engine, weights, version=version, adapter_config=self._peft_config
+            )
+        )
+
+    def _publish_again(self) -> None:
+        """Publish under a version that engines, which may have seen any other, take as newer."""
+        self._progress.weights_version += 1
+        self._push(self.learner_group.export_weights(), self._progress.weights_version)
+
+    def _go_on_after(self, error: LearnersLost) -> None:
+        self._restarts_in_a_row += 1
+        if self._restarts_in_a_row > self.config.max_learner_restarts:
+            raise TrainingError(
+                f"learners were lost {self._restarts_in_a_row} times in a row: {error}"
+            ) from error
+        self._publish_again()
+        logger.warning("step %d is played again after learners were lost", self._progress.step)
+        self.metrics.log_value("num_learner_restarts", 1, reduce="lifetime_sum")
+
+    def _log(self, report: StepReport) -> None:
+        """Put a step's figures where RLlib's users look for them."""
+        figures = report.metrics
+        steps = sum(len(t.steps) for e in report.episodes for t in e.trajectories)
+        runners = {k.removeprefix("train/"): v for k, v in figures.items() if "train/" in k}
+        runners[EPISODE_RETURN_MEAN] = runners["reward"]
+        learners = {k.removeprefix("learner/"): v for k, v in figures.items() if "learner/" in k}
+        self.metrics.log_dict(runners, key=ENV_RUNNER_RESULTS, window=1)
+        self.metrics.log_dict(learners, key=(LEARNER_RESULTS, "default_policy"), window=1)
+        for name in ("weights_version", "time/sample_seconds", "time/learn_seconds"):
+            self.metrics.log_value(tuple(name.split("/")), figures[name], window=1)
+        for name, value in ((NUM_ENV_STEPS_SAMPLED, steps), (NUM_EPISODES, len(report.episodes))):
+            self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, reduce="sum")
+        lifetime = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
+        self.metrics.log_value(lifetime, steps, reduce="lifetime_sum")
+        if report.skipped is not None:
+            logger.warning("step %d: %s; no update", self._progress.step, report.skipped)
+
+
+class GRPO(LLMAlgorithm):
+    """Group Relative Policy Optimization on RLlib; see `GRPOConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> AlgorithmConfig:
+        """Return a `GRPOConfig`."""
+        return GRPOConfig(cls)
+
+
+def _learner_options(config: Any) -> dict[str, Any]:
+    cpus = config.num_cpus_per_learner
+    return {
+        "num_cpus": 1 if cpus == "auto" else cpus,
+        "num_gpus": config.num_gpus_per_learner,
+        "resources": dict(config.custom_resources_per_learner or {}),
+    }
+
+
+def _engine_options(config: Any) -> dict[str, Any]:
+    return {"num_cpus": config.num_cpus_per_engine, "num_gpus": config.num_gpus_per_engine}
+
+
+def _bundle(options: Mapping[str, Any]) -> dict[str, float]:
+    cpus, gpus = options["num_cpus"], options["num_gpus"]
+    return {"CPU": cpus, "GPU": gpus, **options.get("resources", {})}
+
+
+def _save_policy(target: str, learner: Any) -> str:
+    """Write one rank's policy beside the target, under a name that no other rank uses."""
+    path = f"{target}.{os.getpid()}"
+    learner.policy.save_pretrained(path)
+    return path
+
+
+def _call_back(algorithm: LLMAlgorithm, name: str, **more: Any) -> None:
+    """Call the user's callbacks of one event, as RLlib does."""
+    make_callback(
+        name,
+        algorithm.callbacks,
+        getattr(algorithm.config, f"callbacks_{name}"),
+        kwargs={"algorithm": algorithm, "metrics_logger": algorithm.metrics, **more},
+    )

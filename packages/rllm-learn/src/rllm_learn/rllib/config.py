@@ -1,0 +1,415 @@
+"""`GRPOConfig`: RLlib's configuration of an algorithm, for language agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.utils.from_config import NotProvided
+
+from rllm_agents import BaseAgent, ChatAgent
+from rllm_envs import BaseEnv, Dataset, GymEnv
+from rllm_learn.algorithms import ALGORITHMS
+from rllm_learn.config import TrainerConfig, to_settings
+from rllm_learn.errors import ConfigError
+from rllm_learn.players import Players
+
+_Value = TypeVar("_Value")
+_UNSET: Any = NotProvided
+"""Default of an argument that may be left out."""
+
+_HONOURED = """
+    algo_class env env_config seed in_evaluation evaluation_config framework_str
+    num_env_runners num_envs_per_env_runner num_cpus_per_env_runner custom_resources_per_env_runner
+    restart_failed_env_runners max_num_env_runner_restarts delay_between_env_runner_restarts_s
+    env_runner_health_probe_timeout_s env_runner_restore_timeout_s
+    num_learners num_cpus_per_learner num_gpus_per_learner custom_resources_per_learner
+    lr grad_clip num_epochs minibatch_size
+    evaluation_interval evaluation_num_env_runners evaluation_duration evaluation_duration_unit
+    callbacks_class callbacks_on_algorithm_init callbacks_on_train_result
+    callbacks_on_evaluate_start callbacks_on_evaluate_end callbacks_on_checkpoint_loaded
+    num_cpus_for_main_process custom_resources_for_main_process placement_strategy
+    min_time_s_per_iteration extra_python_environs_for_worker
+    log_level log_sys_usage batch_mode rollout_fragment_length
+    _is_frozen _validate_config _use_msgpack_checkpoints
+"""
+HONOURED = frozenset(_HONOURED.split())
+"""RLlib's own options that have an effect here; another that is changed is refused."""
+
+REASONS: Mapping[str, str] = {
+    "train_batch_size": "a step is counted in tasks: .training(tasks_per_step=...)",
+    "_train_batch_size_per_learner": "a step is counted in tasks: .training(tasks_per_step=...), "
+    "and memory bounded by .training(micro_tokens=...)",
+    "gamma": "every token of a rollout gets the advantage of the whole of it",
+    "policies": "one policy learns; several agents in one environment are not trained here",
+    "policy_mapping_fn": "one policy learns",
+    "_rl_module_spec": "the policy is a transformers model: .model(path) and .lora(rank)",
+    "_model_config": "the policy is a transformers model: .model(path) and .lora(rank)",
+    "_learner_class": "losses are algorithms of rllm_learn.algorithms, which any learner runs",
+    "_learner_connector": "learners take token records, not RLlib's batches",
+    "_env_to_module_connector": "the agent makes messages of observations: .agent(agent_class=...)",
+    "_module_to_env_connector": "the agent makes actions of responses: .agent(agent_class=...)",
+    "torch_skip_nan_gradients": "a step whose gradient is not finite is skipped always",
+    "_torch_grad_scaler_class": "compute in bfloat16 needs none: .model(path, dtype='bfloat16')",
+    "_torch_lr_scheduler_classes": "use .training(warmup_updates=...)",
+    "torch_compile_learner": "the learner's shapes change with every batch",
+    "sample_timeout_s": "bound episodes: .rollout(step_timeout=..., trajectory_timeout=...)",
+    "evaluation_parallel_to_training": "engines are shared, and would change weights meanwhile",
+    "ignore_env_runner_failures": "lost runners are restarted and their episodes played again",
+    "num_gpus_per_env_runner": "env runners hold no model; engines do: .engine(num_gpus=...)",
+    "num_gpus": "name who needs them: .learners(num_gpus_per_learner=...), .engine(num_gpus=...)",
+    "optimizer": "the optimizer is AdamW: .training(betas=..., weight_decay=...)",
+    "shuffle_batch_per_epoch": "minibatches are drawn in a new order each epoch always",
+    "explore": "evaluation plays both sampled and greedy",
+}
+
+
+class LLMAlgorithmConfig(AlgorithmConfig):
+    """Base of the configurations: RLlib's methods where the meaning is RLlib's, and a few more.
+
+    Counted in tasks and episodes rather than in environment steps. Options of RLlib that cannot be
+    honoured are refused by `validate`, with the reason.
+    """
+
+    algorithm_name = "grpo"
+    """A key of `rllm_learn.algorithms.ALGORITHMS`."""
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class)
+        vars(self).pop("model", None)  # RLlib's old dictionary, where `.model()` is a method here
+        defaults = TrainerConfig()
+        # RLlib's own, with other defaults.
+        self.lr = None
+        self.grad_clip = defaults.learner.max_grad_norm
+        self.seed = 0
+        self.num_envs_per_env_runner = defaults.rollout.n_parallel_agents
+        self.num_cpus_for_main_process = 0.25
+        self.num_cpus_per_env_runner = 0.25
+        self.num_cpus_per_learner = 0.5
+        self.evaluation_duration = defaults.eval.num_tasks
+        self.sample_timeout_s = None
+        self.delay_between_env_runner_restarts_s = 1.0
+        self.validate_env_runners_after_construction = False
+        self._dont_auto_sync_env_runner_states = True
+        self.env_class: Any = GymEnv
+        self.env_args: Mapping[str, Any] | None = None
+        self.dataset: Any = None
+        self.eval_dataset: Any = None
+        self.agent_class: Any = ChatAgent
+        self.agent_args: Mapping[str, Any] | None = None
+        self.model_settings: dict[str, Any] = {}
+        self.engine_settings: dict[str, Any] = {}
+        self.rollout_settings: dict[str, Any] = {}
+        self.learner_settings: dict[str, Any] = {}
+        self.algorithm_settings: dict[str, Any] = {}
+        self.tasks_per_step = defaults.tasks_per_step
+        self.evaluation_greedy = defaults.eval.greedy
+        self.num_engines = 0
+        self.num_cpus_per_engine = 0.5
+        self.num_gpus_per_engine = 0.0
+        self.torch_threads: int | None = None
+        self.init_timeout_s = 300.0
+        self.collective_timeout_s = 300.0
+        self.snapshot_every_updates = 1
+        self.max_learner_restarts = 3
+
+    def environment(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        env: str | type[BaseEnv] | None = _UNSET,
+        *,
+        env_config: Mapping[str, Any] = _UNSET,
+        dataset: Any = _UNSET,
+        eval_dataset: Any = _UNSET,
+    ) -> Self:
+        """Say what is learned.
+
+        Args:
+            env: A Gymnasium id with text observations and actions, or a `BaseEnv` class.
+            env_config: Arguments of the environment; of a class, of its `from_dict`.
+            dataset: Tasks to train on: a list of mappings, a Dataset, a file or a registered name.
+            eval_dataset: Held-out tasks, likewise.
+        """
+        if isinstance(env, type):
+            self.env_class, self.env = env, env.__name__
+        elif env is not _UNSET:
+            self.env_class, self.env = GymEnv, env
+        if env_config is not _UNSET:
+            self.env_config = dict(env_config)
+        self.dataset = _given(dataset, self.dataset)
+        self.eval_dataset = _given(eval_dataset, self.eval_dataset)
+        return self
+
+    def agent(
+        self,
+        agent_class: type[BaseAgent] = _UNSET,
+        agent_args: Mapping[str, Any] | None = _UNSET,
+    ) -> Self:
+        """Say who plays; each episode makes `agent_class(**agent_args)`."""
+        self.agent_class = _given(agent_class, self.agent_class)
+        self.agent_args = _given(agent_args, self.agent_args)
+        return self
+
+    def model(self, path: str, **settings: Any) -> Self:
+        """Say which policy learns.
+
+        Args:
+            path: A model directory, a hub name, or "tiny".
+            settings: `dtype`, `device`, `gradient_checkpointing`, as in `rllm train`.
+        """
+        self.model_settings = {**self.model_settings, "path": path, **settings}
+        return self
+
+    def lora(self, rank: int = 8, alpha: float = 16.0) -> Self:
+        """Train LoRA adapters of this rank on all linear layers; rank 0 trains all parameters."""
+        self.model_settings = {**self.model_settings, "lora_rank": rank, "lora_alpha": alpha}
+        return self
+
+    def engine(
+        self,
+        name: str = _UNSET,
+        *,
+        num_engines: int = _UNSET,
+        num_cpus: float = _UNSET,
+        num_gpus: float = _UNSET,
+        **settings: Any,
+    ) -> Self:
+        """Say what samples.
+
+        Args:
+            name: transformers or vllm.
+            num_engines: Engines as actors; 0 samples in the algorithm's process, where the env
+                runner then has to be too.
+            num_cpus: Of each engine's actor.
+            num_gpus: Of each engine's actor.
+            settings: `max_batch_size`, `kv_cache_gib`, `publish`, `vllm_args`, as in `rllm train`.
+        """
+        if name is not _UNSET:
+            settings = {"name": name, **settings}
+        self.engine_settings = {**self.engine_settings, **settings}
+        self.num_engines = _given(num_engines, self.num_engines)
+        self.num_cpus_per_engine = _given(num_cpus, self.num_cpus_per_engine)
+        self.num_gpus_per_engine = _given(num_gpus, self.num_gpus_per_engine)
+        return self
+
+    def rollout(self, **settings: Any) -> Self:
+        """Say how episodes are played: the settings of `rollout` in `rllm train`.
+
+        `temperature`, `max_prompt_length`, `max_response_length`, `max_steps`, `step_timeout`,
+        `trajectory_timeout`, `max_failure_share`. How many are in flight in one runner is RLlib's
+        `.env_runners(num_envs_per_env_runner=...)`.
+        """
+        self.rollout_settings = {**self.rollout_settings, **settings}
+        return self
+
+    def training(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        *,
+        lr: float | None = _UNSET,
+        grad_clip: float = _UNSET,
+        num_epochs: int = _UNSET,
+        minibatch_size: int | None = _UNSET,
+        tasks_per_step: int = _UNSET,
+        **settings: Any,
+    ) -> Self:
+        """Say how it learns.
+
+        Args:
+            lr: Peak rate of AdamW; None takes the default that suits the model.
+            grad_clip: Largest norm of the gradient.
+            num_epochs: Passes over each batch.
+            minibatch_size: Sequences of one optimizer step; None for the whole batch.
+            tasks_per_step: Different tasks of one `training_step`.
+            settings: The algorithm's own (of GRPO `group_size`, `divide_by_std`, `clip_low`,
+                `clip_high`), and the learner's (`micro_tokens`, `warmup_updates`, `betas`,
+                `weight_decay`, `muon_learning_rate`).
+        """
+        self.lr = _given(lr, self.lr)
+        self.grad_clip = _given(grad_clip, self.grad_clip)
+        self.num_epochs = _given(num_epochs, self.num_epochs)
+        self.minibatch_size = _given(minibatch_size, self.minibatch_size)
+        self.tasks_per_step = _given(tasks_per_step, self.tasks_per_step)
+        own = ALGORITHMS[self.algorithm_name][0].__dataclass_fields__
+        of_algorithm = {k: v for k, v in settings.items() if k in own}
+        of_learner = {k: v for k, v in settings.items() if k not in own}
+        self.algorithm_settings = {**self.algorithm_settings, **of_algorithm}
+        self.learner_settings = {**self.learner_settings, **of_learner}
+        return self
+
+    def evaluation(self, *, greedy: bool = _UNSET, **settings: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Say when and on what it is judged: RLlib's method, in episodes.
+
+        Args:
+            greedy: Whether held-out tasks are also played greedily.
+            settings: RLlib's `evaluation_interval`, `evaluation_duration` (held-out tasks) and
+                `evaluation_num_env_runners`.
+        """
+        super().evaluation(**settings)
+        self.evaluation_greedy = _given(greedy, self.evaluation_greedy)
+        return self
+
+    def fault_tolerance(
+        self,
+        *,
+        init_timeout_s: float = _UNSET,
+        collective_timeout_s: float = _UNSET,
+        snapshot_every_updates: int = _UNSET,
+        max_learner_restarts: int = _UNSET,
+        **settings: Any,
+    ) -> Self:
+        """Say what happens when something is lost.
+
+        Args:
+            init_timeout_s: Seconds after which actors that did not start are an error.
+            collective_timeout_s: Seconds after which a learner that waits for others gives up.
+            snapshot_every_updates: Updates between copies of the learners' state in memory, from
+                which a group goes on whose rank was lost.
+            max_learner_restarts: Restarts of learners in a row, without an update between them,
+                after which `train` raises.
+            settings: RLlib's own, of env runners.
+        """
+        super().fault_tolerance(**settings)
+        self.init_timeout_s = _given(init_timeout_s, self.init_timeout_s)
+        self.collective_timeout_s = _given(collective_timeout_s, self.collective_timeout_s)
+        self.snapshot_every_updates = _given(snapshot_every_updates, self.snapshot_every_updates)
+        self.max_learner_restarts = _given(max_learner_restarts, self.max_learner_restarts)
+        return self
+
+    def validate(self) -> None:
+        """Refuse what cannot work or would have no effect.
+
+        Raises:
+            ConfigError: Naming the option, and what to use instead.
+        """
+        self._check_rllib_options()
+        if self.env is None:
+            raise ConfigError('say what is learned: .environment("rllm/Calculator-v0")')
+        if self.lr is not None and not isinstance(self.lr, int | float):
+            raise ConfigError(f"lr must be a number or None, got {self.lr!r}")
+        for name in ("num_learners", "num_env_runners", "num_engines"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        remote_runners = self.num_env_runners or self.evaluation_num_env_runners
+        if remote_runners and self.num_engines == 0:
+            raise ConfigError(
+                "remote env runners need engines that they can reach: .engine(num_engines=1)"
+            )
+        if self.evaluation_duration_unit != "episodes" or not isinstance(
+            self.evaluation_duration, int
+        ):
+            raise ConfigError(
+                "evaluation_duration is a number of held-out tasks, in episodes; got "
+                f"{self.evaluation_duration!r} {self.evaluation_duration_unit}"
+            )
+        if self.framework_str != "torch":
+            raise ConfigError(f"framework must be torch, got {self.framework_str!r}")
+        for name in ("init_timeout_s", "collective_timeout_s", "snapshot_every_updates"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"{name} must be above 0, got {getattr(self, name)!r}")
+        self.trainer_config()
+
+    def trainer_config(self) -> TrainerConfig:
+        """Return the settings as `rllm train` has them.
+
+        Raises:
+            ConfigError: A setting is unknown or out of range.
+        """
+        is_gym = self.env_class is GymEnv
+        settings: dict[str, Any] = {
+            "env": {"id": str(self.env)},
+            "model": self.model_settings,
+            "engine": self.engine_settings,
+            "rollout": {"n_parallel_agents": self.num_envs_per_env_runner, **self.rollout_settings},
+            "algorithm": {"name": self.algorithm_name, **self.algorithm_settings},
+            "learner": {
+                "learning_rate": self.lr,
+                "max_grad_norm": self.grad_clip,
+                "num_epochs": self.num_epochs,
+                "minibatch_sequences": self.minibatch_size or 0,
+                **self.learner_settings,
+            },
+            "eval": {"num_tasks": self.evaluation_duration, "greedy": self.evaluation_greedy},
+            "tasks_per_step": self.tasks_per_step,
+            "seed": self.seed or 0,
+        }
+        if is_gym and self.env_config:
+            settings["env"]["kwargs"] = dict(self.env_config)
+        for name in ("dataset", "eval_dataset"):
+            if isinstance(getattr(self, name), str):
+                settings["env"][name] = getattr(self, name)
+        # A section without settings would be taken for a setting itself.
+        settings = {name: value for name, value in settings.items() if value != {}}
+        checked = to_settings(settings, TrainerConfig, config_name=f"{self.algorithm_name}_trainer")
+        if checked.learner.decay != "constant":
+            raise ConfigError("decay needs a number of steps, which RLlib's runs do not have")
+        return checked
+
+    def players(self) -> Players:
+        """Return who plays."""
+        is_gym = self.env_class is GymEnv
+        return Players(
+            self.agent_class,
+            self.env_class,
+            self.agent_args,
+            None if is_gym else dict(self.env_config),
+        )
+
+    def datasets(self) -> tuple[Sequence[Any] | Dataset | None, Sequence[Any] | Dataset | None]:
+        """Return training and held-out rows that were given as such; names are settings."""
+        rows = [None if isinstance(d, str) else d for d in (self.dataset, self.eval_dataset)]
+        return rows[0], rows[1]
+
+    def _check_rllib_options(self) -> None:
+        fresh = type(self)()
+        # RLlib writes some values in another form when it copies a configuration.
+        copied = vars(type(self).from_state(fresh.get_state()))
+        ours = vars(fresh).keys() - vars(AlgorithmConfig()).keys()
+        for name, value in vars(self).items():
+            if name in HONOURED or name in ours or name not in vars(fresh):
+                continue
+            if not any(_equal(value, default[name]) for default in (vars(fresh), copied)):
+                reason = REASONS.get(name, "it has no effect on a language agent's training here")
+                raise ConfigError(f"{name.lstrip('_')}={value!r:.80} cannot be honoured: {reason}")
+
+
+class GRPOConfig(LLMAlgorithmConfig):
+    """Group Relative Policy Optimization; see `rllm_learn.algorithms.grpo`.
+
+    Example:
+        ```python
+        config = (
+            GRPOConfig()
+            .environment("rllm/Calculator-v0")
+            .model("tiny")
+            .lora(rank=8)
+            .env_runners(num_env_runners=1)
+            .engine(num_engines=1)
+            .learners(num_learners=2)
+            .training(lr=3e-3, group_size=8)
+            .evaluation(evaluation_interval=10)
+        )
+        algo = config.build_algo()
+        print(algo.train()["env_runners"]["episode_return_mean"])
+        ```
+    """
+
+    algorithm_name = "grpo"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train`."""
+        if algo_class is None:
+            from rllm_learn.rllib.algorithm import GRPO  # which needs this module
+
+            algo_class = GRPO
+        super().__init__(algo_class)
+
+
+def _given(value: Any, before: _Value) -> _Value:
+    return before if value is _UNSET else value
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # values of RLlib compare themselves with what they do not expect
+        return False

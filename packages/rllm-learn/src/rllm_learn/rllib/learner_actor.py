@@ -1,0 +1,99 @@
+"""One rank of a learner group, in a process of its own."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ray
+import torch
+from torch import Tensor
+
+from rllm_learn.core.batch import TokenSequence
+from rllm_learn.core.learner import Learner, LossFunction, UpdateReport, UpdateRule
+from rllm_learn.core.model import PolicySpec
+from rllm_learn.core.parallel import ProcessGroupRanks
+from rllm_learn.settings import load_policy_of
+
+
+class LearnerActor:
+    """Holds a `Learner`; all ranks of a group hold equal ones."""
+
+    def __init__(self, rank: int, torch_threads: int | None) -> None:
+        """Begin without a policy; `build` loads it.
+
+        Args:
+            rank: Of this process in its group.
+            torch_threads: Of one operation; None leaves it to torch.
+        """
+        if torch_threads is not None:
+            torch.set_num_threads(torch_threads)
+        self._rank = rank
+        self._learner: Learner | None = None
+
+    def address(self) -> str:
+        """Return where this process can be met, as torch takes it."""
+        with socket.socket() as probe:
+            probe.bind(("", 0))
+            port = probe.getsockname()[1]
+        return f"tcp://{ray.util.get_node_ip_address()}:{port}"
+
+    def build(
+        self,
+        spec: PolicySpec,
+        rule: UpdateRule,
+        *,
+        exports_adapter: bool,
+        size: int,
+        address: str,
+        timeout_seconds: float,
+    ) -> None:
+        """Join the group and load the policy.
+
+        Args:
+            spec: Which policy.
+            rule: How it learns.
+            exports_adapter: See `Learner`.
+            size: Ranks of the group; 1 needs no group.
+            address: Where rank 0 listens.
+            timeout_seconds: After which a rank that waits for others gives up.
+        """
+        ranks = None
+        if size > 1:
+            ranks = ProcessGroupRanks(
+                rank=self._rank,
+                size=size,
+                address=address,
+                device=torch.device(spec.device),
+                timeout_seconds=timeout_seconds,
+            )
+        self._learner = Learner(
+            load_policy_of(spec), rule, exports_adapter=exports_adapter, ranks=ranks
+        )
+
+    def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:
+        """Take this rank's part in one update."""
+        return self.learner.update(sequences, loss)
+
+    def export_weights(self) -> Mapping[str, Tensor]:
+        """Return what differs from the model as loaded."""
+        return {name: tensor.cpu() for name, tensor in self.learner.export_weights().items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that the next update depends on."""
+        return self.learner.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        self.learner.load_state_dict(state)
+
+    def apply(self, function: Any) -> Any:
+        """Call a function with this rank's `Learner`."""
+        return function(self.learner)
+
+    @property
+    def learner(self) -> Learner:
+        """The learner, once `build` has made it."""
+        assert self._learner is not None, "build() comes first"
+        return self._learner
