@@ -22,6 +22,7 @@ class FakeServer:
 
     Attributes:
         faults: Taken one by one, each by one POST request, before anything is answered properly.
+        refused: Fields of a request that are refused, and what to do instead.
         change: Called with each reply to a completion before it is sent.
         posts: Path and body of each POST, in order.
     """
@@ -43,6 +44,7 @@ class FakeServer:
         self._key = key
         self.faults: list[Fault] = []
         self.model_faults: list[Fault] = []
+        self.refused: dict[str, str] = {}
         self.change: Callable[[dict[str, Any]], Any] = lambda reply: reply
         self.posts: list[tuple[str, dict[str, Any]]] = []
         self.headers: list[dict[str, str]] = []
@@ -131,6 +133,10 @@ class FakeServer:
             if self.faults:
                 return await self.faults.pop(0)(self, request)
             await asyncio.sleep(self.seconds)
+            for field in self.refused.keys() & body.keys():
+                said = f"Unsupported parameter: {field!r}. {self.refused[field]}"
+                error = {"error": {"message": said, "param": field}}
+                return web.json_response(error, status=400)
             refusal = self._refusal(request)
             return refusal or web.json_response(self.change(make(body)))
         except asyncio.CancelledError:
@@ -228,5 +234,3 @@ async def cut(server: FakeServer, request: web.Request) -> web.StreamResponse:
     assert request.transport is not None
     request.transport.close()
     return response
-
-
