@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from openai_server import Fault, FakeServer, cut, drop, hang, huge, raw, status
+from openai_server import FakeServer, Fault, cut, drop, hang, huge, raw, status
 
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.rollout_engines.openai_client import ClientSettings, OpenAIClient
