@@ -1,36 +1,22 @@
-"""The engine over HTTP: exact ids where the server has them, text where it has not."""
+"""The engine over HTTP: exact ids and logprobs, which model, how long, which key."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from typing import Any
 
 import pytest
-from agents_fakes import (
-    END_OF_TEXT,
-    IM_END,
-    ByteTokenizer,
-    CountingEnv,
-    EchoAgent,
-    play_episode,
-)
-from openai_server import FakeServer, drop, hang, raw, status
+from agents_fakes import END_OF_TEXT, IM_END, ByteTokenizer
+from openai_calls import generate, play, request
+from openai_server import FakeServer, status
 
 from rllm_agents import AgentExecutionEngine, compute_pass_at_k
 from rllm_agents.agents.tool import ToolAgent
 from rllm_agents.errors import EngineError, UserError
-from rllm_agents.renderer import Renderer
 from rllm_agents.rollout_engines import build_rollout_engine
 from rllm_agents.rollout_engines.openai import OpenAIEngine
-from rllm_agents.types import (
-    Completion,
-    Episode,
-    GenerationRequest,
-    SamplingParams,
-    TerminationReason,
-)
+from rllm_agents.types import Completion, TerminationReason
 from rllm_envs import ToolEnvironment, math_reward_fn
 
 KEY = "sk-verysecret-1234567890"
@@ -40,43 +26,6 @@ TWO_TURNS = {"rewards": [0.0, 1.0]}
 @pytest.fixture(autouse=True)
 def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-def request(
-    prompt: tuple[int, ...] | None = (1, 2, 3), max_tokens: int | None = 20, **sampling: Any
-) -> GenerationRequest:
-    return GenerationRequest(
-        messages=({"role": "user", "content": "?"},),
-        prompt_ids=prompt,
-        sampling=SamplingParams(max_tokens=max_tokens, **sampling),
-    )
-
-
-def generate(server: FakeServer, *requests: GenerationRequest, **arguments: Any) -> Any:
-    """The completion of the request, or of each of several."""
-    engine = OpenAIEngine(server.base_url, **{"tokenizer": ByteTokenizer(), **arguments})
-
-    async def run() -> list[Completion]:
-        return await asyncio.gather(*(engine.generate(r) for r in requests or (request(),)))
-
-    try:
-        answers = asyncio.run(run())
-    finally:
-        engine.close()
-    return answers if len(requests) > 1 else answers[0]
-
-
-def play(server: FakeServer, tasks: list[dict[str, Any]], **changes: Any) -> list[Episode]:
-    arguments = {"base_url": server.base_url, **changes.pop("rollout_engine_args", {})}
-    settings = {"tokenizer": ByteTokenizer(), **changes}
-    with AgentExecutionEngine(
-        agent_class=EchoAgent,
-        env_class=CountingEnv,
-        engine_name="openai",
-        rollout_engine_args=arguments,
-        **settings,
-    ) as engine:
-        return asyncio.run(engine.execute_tasks(tasks))
 
 
 # Exact ids
@@ -286,72 +235,6 @@ def test_a_refused_length_is_shown_with_what_was_asked() -> None:
     assert "(the request: 1 prompt tokens, max_tokens=1)" in str(caught.value)
 
 
-# Text
-
-
-@pytest.mark.parametrize("code", [None, 400, 404, 405, 422, 501])
-def test_a_server_without_ids_is_spoken_to_in_text(
-    code: int | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    with FakeServer("one", "two", gives_ids=False) as server:
-        server.faults = [] if code is None else [status(code)]
-        episodes = play(server, [TWO_TURNS] * 3)
-        assert [path for path, _ in server.posts].count("/v1/completions") == 1
-        assert sum(path == "/v1/chat/completions" for path, _ in server.posts) == 6
-    for episode in episodes:
-        assert (episode.error, episode.reward) == (None, 1.0)
-        assert [step.model_response for step in episode.steps] == ["one", "two"]
-        assert episode.trajectory.token_records == ()
-    assert compute_pass_at_k(episodes).pass_at_1 == 1.0
-    (record,) = caplog.records
-    assert "returns no token ids" in record.getMessage()
-
-
-def test_without_a_tokenizer_messages_are_sent_and_no_probe() -> None:
-    with FakeServer("one", "two") as server:
-        sampling = {"temperature": 0.5, "top_p": 0.9, "top_k": 3, "seed": 1, "max_tokens": 9}
-        (episode,) = play(server, [TWO_TURNS], tokenizer=None, sampling_params=sampling)
-        (path, first), (_, second) = server.posts
-    assert episode.reward == 1.0
-    assert episode.trajectory.token_records == ()
-    assert path == "/v1/chat/completions"
-    assert first["messages"] == [{"role": "user", "content": "start"}]
-    assert [m["content"] for m in second["messages"]] == ["start", "one", "turn 1"]
-    assert (first["temperature"], first["top_p"], first["top_k"]) == (0.5, 0.9, 3)
-    assert first["max_tokens"] == 9
-    assert 0 <= first["seed"] < 2**31
-    assert first["seed"] != second["seed"]
-
-
-def test_chat_mode_asks_for_text_though_there_are_ids() -> None:
-    with FakeServer() as server:
-        answer = generate(server, mode="chat")
-        assert answer == Completion(text="yes", finish_reason="stop")
-        assert [path for path, _ in server.posts] == ["/v1/chat/completions"]
-
-
-def test_token_mode_refuses_a_server_without_ids() -> None:
-    with FakeServer(gives_ids=False) as server:
-        with pytest.raises(EngineError, match="mode='tokens' needs a server that returns token"):
-            generate(server, mode="tokens")
-        with pytest.raises(EngineError, match="needs prompt_ids"):
-            generate(server, request(prompt=None), mode="tokens")
-
-
-def test_models_that_want_other_words_for_the_same_get_them() -> None:
-    with FakeServer() as server:
-        server.refused = {"max_tokens": "Use 'max_completion_tokens' instead.", "top_p": "Sorry."}
-        answers = generate(server, *[request()] * 3, mode="chat")
-        assert [answer.text for answer in answers] == ["yes"] * 3
-        body = server.posts[-1][1]
-        assert body["max_completion_tokens"] == 20
-        assert "top_p" not in body
-        server.refused["temperature"] = "Only 1 is supported."
-        assert generate(server, mode="chat").text == "yes"
-        with pytest.raises(EngineError, match=r"'temperature'. Only 1 is supported."):
-            generate(server, request(temperature=0.5), mode="chat")
-
-
 # Logprobs
 
 
@@ -374,130 +257,6 @@ def test_logprobs_of_another_distribution_are_warned_of_once(
     said = [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
     assert len(said) == warns
     assert all("--logprobs-mode processed_logprobs" in line for line in said)
-
-
-# Failures
-
-
-def test_a_server_that_recovers_costs_nothing_but_time() -> None:
-    with FakeServer() as server:
-        server.model_faults = [status(503), drop]
-        server.faults = [status(500), raw(b"<html>"), drop]
-        assert generate(server).text == "yes"
-
-
-def test_a_completion_that_was_aborted_is_asked_for_again() -> None:
-    replies = 0
-
-    def change(reply: dict[str, Any]) -> dict[str, Any]:
-        nonlocal replies
-        replies += 1
-        if replies == 2:  # the first is the probe
-            reply["choices"][0]["finish_reason"] = "abort"
-        return reply
-
-    with FakeServer() as server:
-        server.change = change
-        assert generate(server).text == "yes"
-        assert len(server.completions) == 2
-
-
-def test_wrong_lengths_fail_the_episode_and_say_so() -> None:
-    def change(reply: dict[str, Any]) -> dict[str, Any]:
-        reply["choices"][0]["logprobs"]["token_logprobs"].append(-1.0)
-        return reply
-
-    with FakeServer() as server:
-        server.change = change
-        (episode,) = play(server, [{}])
-    assert episode.termination_reason == TerminationReason.LLM_ERROR
-    assert "2 logprobs for 1 token ids" in str(episode.error)
-    assert episode.reward is None
-
-
-def test_a_server_that_is_down_is_named_in_every_episode() -> None:
-    with FakeServer() as server:
-        base_url = server.base_url
-    episodes = play(server, [{}] * 3, rollout_engine_args={"max_retries": 1})
-    for episode in episodes:
-        assert episode.termination_reason == TerminationReason.LLM_ERROR
-        assert f"{base_url}/models: cannot be reached" in str(episode.error)
-        assert "(2 attempts)" in str(episode.error)
-
-
-def test_a_server_that_goes_away_and_comes_back_loses_only_what_was_asked_meanwhile() -> None:
-    with FakeServer() as server:
-        engine = OpenAIEngine(server.base_url, max_retries=0)
-        assert asyncio.run(engine.generate(request())).text == "yes"
-        server.stop()
-        with pytest.raises(EngineError, match="cannot be reached"):
-            asyncio.run(engine.generate(request()))
-        server.start()
-        assert asyncio.run(engine.generate(request())).text == "yes"
-        engine.close()
-
-
-def test_an_id_that_the_tokenizer_cannot_decode_is_an_error() -> None:
-    class Strict(ByteTokenizer):
-        def decode(self, token_ids: Any, **settings: Any) -> str:
-            raise IndexError("out of range")
-
-    with (
-        FakeServer() as server,
-        pytest.raises(EngineError, match=r"cannot decode .* id 121: IndexError"),
-    ):
-        generate(server, tokenizer=Strict())
-
-
-def test_cancelling_a_completion_ends_its_request_at_once() -> None:
-    async def run(engine: OpenAIEngine, server: FakeServer) -> float:
-        await engine.generate(request())
-        server.faults = [hang]
-        waiting = asyncio.create_task(engine.generate(request()))
-        while not server.num_in_flight:
-            await asyncio.sleep(0.01)
-        start = time.monotonic()
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        seconds = time.monotonic() - start
-        while server.num_in_flight:
-            await asyncio.sleep(0.01)
-        return seconds
-
-    with FakeServer() as server:
-        engine = OpenAIEngine(server.base_url)
-        assert asyncio.run(asyncio.wait_for(run(engine, server), 20)) < 0.5
-        assert server.num_aborted == 1
-        engine.close()
-
-
-def test_closing_fails_what_is_in_flight() -> None:
-    async def run(engine: OpenAIEngine, server: FakeServer) -> str:
-        await engine.generate(request())
-        server.faults = [hang]
-        waiting = asyncio.create_task(engine.generate(request()))
-        while not server.num_in_flight:
-            await asyncio.sleep(0.01)
-        engine.close()
-        with pytest.raises(EngineError) as caught:
-            await waiting
-        return str(caught.value)
-
-    with FakeServer() as server:
-        engine = OpenAIEngine(server.base_url)
-        assert "(1 attempt)" in asyncio.run(asyncio.wait_for(run(engine, server), 20))
-
-
-def test_an_episode_that_runs_out_of_time_does_not_wait_for_the_server() -> None:
-    with FakeServer() as server:
-        server.faults = [hang] * 5
-        engine = OpenAIEngine(server.base_url)
-        episode = play_episode(
-            engine=engine, renderer=Renderer(ByteTokenizer()), trajectory_timeout_seconds=0.5
-        )
-        engine.close()
-    assert episode.termination_reason == TerminationReason.TIMEOUT
 
 
 # Arguments

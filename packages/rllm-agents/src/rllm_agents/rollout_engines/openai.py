@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.renderer import ChatTokenizer
+from rllm_agents.rollout_engines.openai_chat import ChatCompletions
 from rllm_agents.rollout_engines.openai_client import ClientSettings, OpenAIClient
 from rllm_agents.rollout_engines.openai_replies import (
     NoTokenIdsError,
     RefusedError,
     SampledTokens,
     ServedModel,
-    read_chat_completion,
     read_models,
     read_token_completion,
 )
@@ -45,7 +45,6 @@ _NEUTRAL = {
     "frequency_penalty": 0.0,
 }
 _MAX_NAMES = 20
-_CHAT_SEEDS = 2**31
 
 _log = logging.getLogger(__name__)
 
@@ -110,6 +109,7 @@ class OpenAIEngine:
         )
         self._base_url = base_url
         self._client = OpenAIClient(settings)
+        self._chat = ChatCompletions(self._client)
         self._model = model
         self._tokenizer = tokenizer
         self._mode: Mode = mode
@@ -119,9 +119,6 @@ class OpenAIEngine:
         self._gives_tokens: SharedFetch[[int], bool] = SharedFetch(self._probe_tokens)
         self._has_raw_logprobs = False
         self._has_warned = False
-        self._length_field = "max_tokens"
-        # Fields of chat requests that the server refuses even where they change nothing.
-        self._unwanted: set[str] = set()
 
     @property
     def weights_version(self) -> int:
@@ -153,14 +150,14 @@ class OpenAIEngine:
         """
         served = await self._served.get()
         if self._mode == "chat" or (self._mode == "auto" and request.prompt_ids is None):
-            return await self._chat(served.name, request)
+            return await self._chat.complete(served.name, request)
         if not request.prompt_ids:
             raise EngineError(
                 "token mode needs prompt_ids with at least one id; give the execution engine the "
                 "model's tokenizer"
             )
         if not await self._gives_tokens.get(request.prompt_ids[0]):
-            return await self._chat(served.name, request)
+            return await self._chat.complete(served.name, request)
         return await self._complete(served.name, request)
 
     async def load_weights(self, tensors: Mapping[str, Tensor], *, version: int) -> None:
@@ -277,50 +274,6 @@ class OpenAIEngine:
             body,
             about=f"{len(prompt_ids)} prompt tokens, max_tokens={max_tokens}",
         )
-
-    async def _chat(self, model: str, request: GenerationRequest) -> Completion:
-        """Ask for the next message of a conversation, in text."""
-        sampling = request.sampling
-        body: dict[str, Any] = {
-            "model": model,
-            "messages": request.messages,
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-        }
-        if sampling.seed is not None:
-            body["seed"] = sampling.seed % _CHAT_SEEDS
-        if sampling.top_k:
-            body["top_k"] = sampling.top_k
-        while True:
-            wording = {k: v for k, v in body.items() if k not in self._unwanted or v != 1.0}
-            if sampling.max_tokens is not None:
-                wording[self._length_field] = sampling.max_tokens
-            try:
-                text, finish_reason = await self._client.ask(
-                    "/chat/completions", read_chat_completion, wording
-                )
-            except RefusedError as error:
-                if not self._can_reword(error, wording):
-                    raise
-            else:
-                return Completion(text=text, finish_reason=finish_reason)
-
-    def _can_reword(self, error: RefusedError, wording: Mapping[str, Any]) -> bool:
-        """Whether the same request may be accepted in other words, which are then used from now on.
-
-        Some models of api.openai.com want another name for max_tokens, and no parameter that
-        changes nothing.
-        """
-        field = error.parameter
-        if error.status != 400 or field not in wording:
-            return False
-        if field == "max_tokens" and "max_completion_tokens" in error.message:
-            self._length_field = "max_completion_tokens"
-            return True
-        if field in ("temperature", "top_p") and wording[field] == 1.0:
-            self._unwanted.add(field)
-            return True
-        return False
 
     def _note_logprobs(self, sampling: SamplingParams) -> None:
         """Warn once where the server's logprobs are not of the distribution drawn from."""
