@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rllm_agents.cli.eval import EvalSettings
+from rllm_agents.cli.eval_settings import EvalSettings
 from rllm_agents.cli.overrides import settings_table
 from rllm_learn.algorithms import ALGORITHMS
 from rllm_learn.config import SFTConfig, TrainerConfig

@@ -20,7 +20,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from rllm_agents.cli import main
-from rllm_agents.cli.eval import EvalSettings, ModelSettings, fitting_lengths
+from rllm_agents.cli.eval import fitting_lengths, positions_of
+from rllm_agents.cli.eval_settings import EvalSettings
 from rllm_agents.cli.overrides import describe
 from rllm_agents.errors import UserError
 
@@ -28,6 +29,8 @@ CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+
+SERVER = ["engine=openai", "engine.base_url=http://localhost:9/v1"]
 
 
 @pytest.fixture(scope="module")
@@ -179,8 +182,18 @@ def test_a_data_file_with_a_broken_row_names_the_row(tmp_path: Path) -> None:
         (["sampling.temperature=hot"], "sampling.temperature must be a number, got 'hot'"),
         (["sampling.temperature=-1"], "sampling.temperature must be in [0, 100], got -1.0"),
         (["model=no/such/model"], "model.path='no/such/model' does not exist"),
-        (["engine=vllm"], "engine.name='vllm' does not exist here; there is transformers"),
-        (["engine=scripted"], "there is transformers"),
+        (["engine=vllm"], "engine.name='vllm' does not exist here; there is openai, transformers"),
+        (["engine=scripted"], "there is openai, transformers"),
+        (["engine=openai"], "engine.name='openai' needs engine.base_url=ADDRESS"),
+        (["engine.base_url=http://a/v1"], "engine.base_url=http://a/v1 does nothing with"),
+        (["engine.model=a"], "engine.model=a does nothing with engine.name='transformers'"),
+        (["engine.api_key_env=A"], "it is for engine=openai"),
+        ([*SERVER, "engine.max_batch_size=9"], "engine.max_batch_size=9 does nothing with"),
+        ([*SERVER, "model.dtype=float32"], "model.dtype=float32 does nothing with"),
+        ([*SERVER, "model.device=cpu"], "the server decides it"),
+        ([*SERVER, "torch_threads=1"], "torch_threads=1 does nothing with engine.name='openai'"),
+        ([*SERVER, "engine.api_key_env=NOT_THERE"], "no such environment variable is set"),
+        (["engine=openai", "engine.base_url=localhost"], "base_url must be an address"),
         (["policy=human"], "policy must be model or oracle, got 'human'"),
         (["num_tasks=0"], "num_tasks must be at least 1"),
         (["samples_per_task=0", "num_tasks=1"], "samples_per_task must be at least 1"),
@@ -251,7 +264,7 @@ def test_ctrl_c_leaves_the_episodes_so_far_and_exits_130(tmp_path: Path, model_d
 def test_lengths_fit_the_model_unless_told_otherwise(tmp_path: Path) -> None:
     def lengths(positions: int, **given: int) -> tuple[int, int]:
         (tmp_path / "config.json").write_text(json.dumps({"max_position_embeddings": positions}))
-        return fitting_lengths(EvalSettings(model=ModelSettings(), **given), tmp_path)
+        return fitting_lengths(EvalSettings(**given), positions_of(tmp_path))
 
     assert lengths(1024) == (768, 256)
     assert lengths(100_000) == (100_000 - 8192, 8192)
@@ -262,6 +275,15 @@ def test_lengths_fit_the_model_unless_told_otherwise(tmp_path: Path) -> None:
         lengths(1024, max_prompt_length=1000, max_response_length=25)
     with pytest.raises(UserError, match=r"max_prompt_length must be in \[1, 1023\]"):
         lengths(1024, max_prompt_length=1024)
+
+
+def test_lengths_of_an_unknown_model_are_taken_as_they_are_asked_for() -> None:
+    assert fitting_lengths(EvalSettings(), None) == (24_576, 8192)
+    asked = EvalSettings(max_prompt_length=100_000, max_response_length=50_000)
+    assert fitting_lengths(asked, None) == (100_000, 50_000)
+    assert fitting_lengths(EvalSettings(max_response_length=50_000), None) == (1, 50_000)
+    with pytest.raises(UserError, match="max_response_length must be at least 1"):
+        fitting_lengths(EvalSettings(max_response_length=0), None)
 
 
 def test_every_setting_is_explained_in_the_help() -> None:

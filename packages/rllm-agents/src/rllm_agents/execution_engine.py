@@ -40,10 +40,10 @@ class AgentExecutionEngine:
         env_class: Its ``from_dict({**task, **env_args})`` makes the environment of an episode.
             Instances with ``blocking = False`` run on the event loop, others in threads.
         env_args: Added to every task.
-        engine_name: Which rollout engine to make: "transformers" or "scripted".
+        engine_name: Which rollout engine to make: "transformers", "openai" or "scripted".
         rollout_engine: A ready one instead, which stays the caller's to close.
         rollout_engine_args: Keyword arguments of the engine to make, ``{"model": "tiny"}`` or
-            ``{"responses": [...]}`` for example.
+            ``{"base_url": "http://localhost:30000/v1"}`` for example.
         tokenizer: Has the chat template. The transformers engine loads the model's own by default;
             without any, the engine gets messages and no token is counted.
         sampling_params: SamplingParams or a mapping of its fields; ``"model"`` in a mapping names
@@ -239,11 +239,15 @@ def _engine_and_renderer(
 ) -> tuple[RolloutEngine, Renderer | None]:
     """Make what is not there yet: the tokenizer of the model, the renderer, the engine."""
     arguments = dict(arguments or {})
-    takes_model = isinstance(engine, str) and find_engine(engine).takes_model
+    entry = find_engine(engine) if isinstance(engine, str) else None
+    takes_model = entry is not None and entry.takes_model
+    is_remote = entry is not None and entry.is_remote
     if takes_model:
         if model is not None:
             arguments.setdefault("model", model)
-        tokenizer = tokenizer or arguments.get("tokenizer") or _load_tokenizer(arguments)
+        tokenizer = tokenizer or arguments.get("tokenizer")
+        if tokenizer is None and not is_remote:
+            tokenizer = _load_tokenizer(arguments)
         arguments["tokenizer"] = tokenizer
     renderer = None
     if tokenizer is not None:
@@ -253,7 +257,7 @@ def _engine_and_renderer(
         except RendererError as error:
             raise UserError(f"the tokenizer cannot be used: {error}") from error
         # The template may end a turn with a token that the model's config does not name.
-        if takes_model and len(renderer.stop_token_ids) > 1:
+        if takes_model and (is_remote or len(renderer.stop_token_ids) > 1):
             arguments.setdefault("stop_token_ids", renderer.stop_token_ids)
     if isinstance(engine, str):
         engine = build_rollout_engine(engine, arguments)

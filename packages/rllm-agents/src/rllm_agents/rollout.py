@@ -8,7 +8,7 @@ import itertools
 import math
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -133,7 +133,8 @@ class _Play:
         Raises:
             EpisodeFailure: When the environment, the agent or the engine fails.
         """
-        # 1. Both sides start anew; the agent sees the first observation.
+        # 1. All sides start anew; the agent sees the first observation.
+        await self._ask_engine(getattr(self._setting.engine, "prepare", _do_nothing))
         agent = _call_agent("construction", self._setting.make_agent)
         observation, info = await self._env.reset()
         _call_agent("reset", agent.reset)
@@ -250,10 +251,19 @@ class _Play:
             ),
             session_id=self._session_id,
         )
-        start = time.perf_counter()
-        try:
+
+        async def sample() -> Completion:
             completion = await self._setting.engine.generate(request)
             _check_completion(completion)
+            return completion
+
+        return await self._ask_engine(sample)
+
+    async def _ask_engine(self, call: Callable[[], Awaitable[_T]]) -> _T:
+        """Call the engine: all it raises is its failure, save what ends this episode's task."""
+        start = time.perf_counter()
+        try:
+            return await call()
         except (KeyboardInterrupt, GeneratorExit, EpisodeFailure):
             raise
         except BaseException as error:
@@ -266,7 +276,6 @@ class _Play:
             ) from error
         finally:
             self._engine_seconds += time.perf_counter() - start
-        return completion
 
     def _record(
         self,
@@ -320,6 +329,10 @@ def derive_seed(seed: int | None, *parts: object) -> int | None:
         return None
     text = "/".join(str(part) for part in (seed, *parts))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+
+async def _do_nothing() -> None:
+    """Stand in for `prepare` of engines that have none."""
 
 
 def _call_agent(name: str, function: Callable[..., _T], *arguments: Any) -> _T:

@@ -7,7 +7,7 @@ import importlib.util
 import json
 import logging
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ import click
 
 from rllm_agents.agents.chat import ChatAgent
 from rllm_agents.cli.eval_display import EpisodeProgress, print_result
+from rllm_agents.cli.eval_server import check_server_settings, server_arguments
+from rllm_agents.cli.eval_settings import EvalSettings
 from rllm_agents.cli.overrides import parse_settings, settings_table
 from rllm_agents.errors import UserError
 from rllm_agents.evaluation import (
@@ -36,100 +38,9 @@ from rllm_envs import GymEnv
 POLICIES = ("model", "oracle")
 _DEFAULT_POSITIONS = 4096
 """Of a model whose configuration does not say."""
+_SERVED_POSITIONS = 32_768
+"""Of a server that does not say; a default, and no bound of what may be asked."""
 _LONGEST_DEFAULT_RESPONSE = 8192
-
-
-@dataclass
-class EnvSettings:
-    """What is played."""
-
-    id: str = "rllm/Calculator-v0"
-    """Any registered Gymnasium id with text observations and actions; `module:id` imports it."""
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    """Arguments of the environment, such as env.kwargs.max_turns=2."""
-    dataset: str | None = None
-    """Tasks from a JSONL or JSON file or a registered data set; null draws the env's own."""
-    split: str = "test"
-    """Part of a registered data set, or of the tasks that the environment draws."""
-    first_seed: int = 0
-    """Where the search for seeds with different tasks begins."""
-
-
-@dataclass
-class ModelSettings:
-    """Who plays."""
-
-    path: str = "tiny"
-    """A model directory, a hub name such as Qwen/Qwen3-0.6B, or tiny, which ships with rllm."""
-    dtype: str | None = None
-    """float32, bfloat16 or float16; null takes what is stored."""
-    device: str | None = None
-    """A torch device; null takes the first GPU, or the CPU where there is none."""
-
-
-@dataclass
-class EngineSettings:
-    """What samples."""
-
-    name: str = "transformers"
-    """The rollout engine."""
-    max_batch_size: int = 256
-    """Most sequences sampled at once."""
-
-
-@dataclass
-class AgentSettings:
-    """How observations are put to the model."""
-
-    system_prompt: str | None = None
-    """First message of each conversation."""
-
-
-@dataclass
-class SamplingSettings:
-    """How tokens are drawn."""
-
-    temperature: float = 1.0
-    """0 is greedy."""
-    top_p: float = 1.0
-    """In (0, 1]."""
-    top_k: int = 0
-    """0 keeps the whole distribution."""
-    max_tokens: int | None = None
-    """Most tokens of one turn; null leaves it to max_response_length."""
-
-
-@dataclass
-class EvalSettings:
-    """Everything that `rllm eval` can be told."""
-
-    env: EnvSettings = field(default_factory=EnvSettings)
-    model: ModelSettings = field(default_factory=ModelSettings)
-    engine: EngineSettings = field(default_factory=EngineSettings)
-    agent: AgentSettings = field(default_factory=AgentSettings)
-    sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    policy: str = "model"
-    """model, or oracle: the environment's own answers, which needs no model and no torch."""
-    num_tasks: int | None = None
-    """Different tasks; null takes all rows of a data set, else 512."""
-    samples_per_task: int = 1
-    """Episodes of each task; pass@k is reported for k = 1 and for this many."""
-    seed: int = 0
-    """Of all sampling; the tasks do not depend on it."""
-    max_prompt_length: int | None = None
-    """Most tokens of the first prompt; null takes what the model has beside the response."""
-    max_response_length: int | None = None
-    """Most tokens after it, over all turns; null takes a quarter of the model's, at most 8192."""
-    max_steps: int = 64
-    """Most turns of an episode; the environment usually ends it before."""
-    n_parallel_agents: int = 256
-    """Most episodes in flight."""
-    step_timeout: float | None = 600.0
-    """Seconds that one step of an environment may take; null waits for ever."""
-    torch_threads: int | None = None
-    """Threads of one torch operation; null is 1 for the tiny model, else torch's own choice."""
-    run_dir: str | None = None
-    """Where episodes.jsonl and summary.json go; null makes runs/eval-<date>-<time>."""
 
 
 class EvalCommand(click.Command):
@@ -153,6 +64,7 @@ episode goes to RUN_DIR/episodes.jsonl, one JSON object a line; the figures to R
   rllm eval env=rllm/Arithmetic-v0 env.kwargs.digits=2
   rllm eval env=rllm/Math-v0 env.dataset=test.jsonl model=Qwen/Qwen3-0.6B samples_per_task=4
   rllm eval env=rllm/Math-v0 env.dataset=test.jsonl policy=oracle
+  rllm eval engine=openai engine.base_url=http://localhost:8000/v1 model=Qwen/Qwen3-4B
 
 With policy=oracle the environment answers itself: that checks a data set and its grading, and the
 rows that cannot be graded are listed. env=, model= and engine= are short for env.id=, model.path=
@@ -209,6 +121,7 @@ def check_policy(settings: EvalSettings) -> None:
             f"engine.name={settings.engine.name!r} needs {entry.requires}, which is not "
             f"installed: {entry.install}"
         )
+    check_server_settings(settings, is_remote=entry.is_remote)
 
 
 def sampling_params(settings: EvalSettings) -> SamplingParams:
@@ -310,27 +223,43 @@ def make_engine(
         )
     # It warns of prompts over the model's length; they are counted in the table.
     logging.getLogger("transformers.tokenization_utils_base").setLevel(logging.ERROR)
-    path = resolve_model_path(settings.model.path)
-    set_torch_threads(settings)
-    prompt, response = fitting_lengths(settings, path)
+    if ROLLOUT_ENGINES[settings.engine.name].is_remote:
+        arguments, tokenizer, positions = server_arguments(settings)
+        players["tokenizer"] = tokenizer
+    else:
+        arguments, positions = local_arguments(settings)
+    prompt, response = fitting_lengths(settings, positions)
     return AgentExecutionEngine(
         **players,
         engine_name=settings.engine.name,
-        rollout_engine_args={
-            "model": str(path),
-            "dtype": settings.model.dtype,
-            "device": settings.model.device,
-            "max_batch_size": settings.engine.max_batch_size,
-        },
+        rollout_engine_args=arguments,
         max_prompt_length=prompt,
         max_response_length=response,
     )
 
 
+def local_arguments(settings: EvalSettings) -> tuple[dict[str, Any], int]:
+    """Arguments of an engine that loads the model here, and the model's positions.
+
+    Raises:
+        UserError: The model is not there.
+    """
+    path = resolve_model_path(settings.model.path or "tiny")
+    set_torch_threads(settings)
+    batch_size = settings.engine.max_batch_size
+    arguments = {
+        "model": str(path),
+        "dtype": settings.model.dtype,
+        "device": settings.model.device,
+        **({} if batch_size is None else {"max_batch_size": batch_size}),
+    }
+    return arguments, positions_of(path)
+
+
 def set_torch_threads(settings: EvalSettings) -> None:
     """Set the threads of this process: a tiny model is slower with more than one."""
     threads = settings.torch_threads
-    if threads is None and settings.model.path == "tiny":
+    if threads is None and settings.model.path in (None, "tiny"):
         threads = 1
     if threads is not None:
         import torch  # takes seconds, and an oracle needs none
@@ -338,28 +267,42 @@ def set_torch_threads(settings: EvalSettings) -> None:
         torch.set_num_threads(threads)
 
 
-def fitting_lengths(settings: EvalSettings, path: Path) -> tuple[int, int]:
-    """Return the most tokens of first prompt and of response, together within the model's.
+def positions_of(path: Path) -> int:
+    """Return the most tokens that a model in a directory takes.
 
     Raises:
-        UserError: Those asked for are too many.
+        UserError: It has no configuration.
     """
     try:
         config = json.loads((path / "config.json").read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{path / 'config.json'} cannot be read: {error}") from error
     named = {**config, **config.get("text_config", {})}
-    positions = int(named.get("max_position_embeddings") or _DEFAULT_POSITIONS)
+    return int(named.get("max_position_embeddings") or _DEFAULT_POSITIONS)
+
+
+def fitting_lengths(settings: EvalSettings, positions: int | None) -> tuple[int, int]:
+    """Return the most tokens of first prompt and of response, together within the model's.
+
+    Args:
+        settings: May name either, or both.
+        positions: The model's; None where nobody knows.
+
+    Raises:
+        UserError: Those asked for are too many.
+    """
     prompt, response = settings.max_prompt_length, settings.max_response_length
     for name, value in (("max_prompt_length", prompt), ("max_response_length", response)):
-        if value is not None and not 1 <= value < positions:
-            raise UserError(f"{name} must be in [1, {positions - 1}] for this model, got {value}")
+        if value is not None and (value < 1 or (positions is not None and value >= positions)):
+            allowed = "at least 1" if positions is None else f"in [1, {positions - 1}]"
+            raise UserError(f"{name} must be {allowed} for this model, got {value}")
+    room = positions or _SERVED_POSITIONS
     if response is None:
-        rest = positions - prompt if prompt is not None else positions // 4
-        response = min(_LONGEST_DEFAULT_RESPONSE, rest)
+        rest = room - prompt if prompt is not None else room // 4
+        response = min(_LONGEST_DEFAULT_RESPONSE, max(1, rest))
     if prompt is None:
-        prompt = positions - response
-    if prompt + response > positions:
+        prompt = max(1, room - response)
+    if positions is not None and prompt + response > positions:
         raise UserError(
             f"max_prompt_length={prompt} and max_response_length={response} together exceed the "
             f"model's {positions} positions"

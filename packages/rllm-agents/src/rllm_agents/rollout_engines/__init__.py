@@ -34,9 +34,14 @@ class EngineEntry:
     """How to install it."""
     takes_model: bool = False
     """Whether its class takes `model`, `tokenizer` and `stop_token_ids`."""
+    is_remote: bool = False
+    """Whether `model` is a name on a server: it may be left out, and no tokenizer is beside it."""
 
 
 ROLLOUT_ENGINES: dict[str, EngineEntry] = {
+    "openai": EngineEntry(
+        "rllm_agents.rollout_engines.openai", "OpenAIEngine", takes_model=True, is_remote=True
+    ),
     "scripted": EngineEntry("rllm_agents.rollout_engines.scripted", "ScriptedEngine"),
     "transformers": EngineEntry(
         "rllm_agents.rollout_engines.transformers",

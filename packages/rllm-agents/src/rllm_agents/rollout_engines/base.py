@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 class RolloutEngine(Protocol):
     """Samples completions. Many calls of `generate` run at once on one event loop.
 
-    An engine with an attribute `max_model_length` is never asked for a prompt and completion of
-    more tokens than that together.
+    An engine with an attribute `max_model_length` that is not None is never asked for a prompt and
+    completion of more tokens than that together. One with ``async def prepare(self) -> None`` has
+    it awaited before the first prompt of each episode; it may learn its length there, and raises
+    EngineError where it cannot work at all.
     """
 
     @property

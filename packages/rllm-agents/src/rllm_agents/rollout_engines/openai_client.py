@@ -1,0 +1,296 @@
+"""Requests to an OpenAI-compatible server: retries, bounds, and errors in the server's words."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import ipaddress
+import json
+import math
+import random
+import re
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from rllm_agents.errors import EngineError, UserError
+from rllm_agents.rollout_engines.openai_replies import RefusedError, TransientError
+from rllm_agents.rollout_engines.openai_sessions import LoopSessions
+
+_T = TypeVar("_T")
+
+# Request time-out, conflict, too many requests: the server says itself that it is no one's fault.
+_TRANSIENT_STATUSES = frozenset({408, 409, 429})
+_FINAL_SERVER_STATUSES = frozenset({501, 505})
+# The quota of an account does not come back by waiting.
+_FINAL_CODES = frozenset({"insufficient_quota"})
+_MAX_REPLY_BYTES = 32 * 2**20
+_MAX_MESSAGE_CHARACTERS = 500
+_CONNECT_SECONDS = 30.0
+# Nothing is sampled for a GET.
+_GET_SECONDS = 30.0
+_FIRST_BACKOFF_SECONDS = 0.5
+_MAX_BACKOFF_SECONDS = 30.0
+_MAX_RETRY_AFTER_SECONDS = 60.0
+_MIN_SECRET_CHARACTERS = 4
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\ud800-\udfff]+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """How a server is spoken to. Made by OpenAIEngine, read by OpenAIClient."""
+
+    base_url: str
+    """Ends before ``/completions``; usually in ``/v1``."""
+    api_key: str | None = field(default=None, repr=False)
+    request_timeout: float = 600.0
+    """Seconds of one attempt."""
+    max_retries: int = 4
+    """Attempts after the first."""
+    max_connections: int = 512
+    """Most requests in flight."""
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their ranges; raises UserError. The key is never shown."""
+        parts = _split_url(self.base_url)
+        if parts.username is not None or parts.password is not None:
+            raise UserError("base_url must not contain a user or a password; give api_key")
+        if parts.query or parts.fragment:
+            raise UserError(f"base_url must end with a path, got {self.base_url!r}")
+        if self.api_key is not None and not re.fullmatch(r"[\x21-\x7e]+", self.api_key):
+            raise UserError(
+                f"api_key must be printable ASCII characters without spaces; the one given has "
+                f"{len(self.api_key)} characters and others among them"
+            )
+        if not 0 < self.request_timeout < math.inf:
+            raise UserError(f"request_timeout must be seconds above 0, got {self.request_timeout}")
+        if not 0 <= self.max_retries <= 100:
+            raise UserError(f"max_retries must be in [0, 100], got {self.max_retries}")
+        if self.max_connections < 1:
+            raise UserError(f"max_connections must be at least 1, got {self.max_connections}")
+
+
+class OpenAIClient:
+    """Asks one server, again where that may help, and says what went wrong where it does not.
+
+    Redirects are not followed, and no cookies kept. Proxies named in the environment are used for
+    all but this machine's own addresses.
+    """
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self._settings = settings
+        self._base_url = settings.base_url.rstrip("/")
+        self._proxy = _proxy_for(self._base_url)
+        # A reply that is not compressed has no more bytes than were sent.
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        if settings.api_key is not None:
+            headers["Authorization"] = f"Bearer {settings.api_key}"
+        self._sessions = LoopSessions(headers, settings.max_connections)
+        self._jitter = random.Random()
+
+    async def ask(
+        self,
+        path: str,
+        read: Callable[[Any], _T],
+        body: Mapping[str, Any] | None = None,
+        *,
+        about: str = "",
+    ) -> _T:
+        """Send a request, and again after failures that may pass.
+
+        Waits between attempts grow twofold from half a second and are drawn uniformly up to that
+        ("full jitter"), after what the server asks for by Retry-After.
+
+        Args:
+            path: After the base URL, such as ``/models``.
+            read: Checks the decoded JSON; a TransientError that it raises is tried again.
+            body: Sent as JSON by POST; None: GET.
+            about: Figures of the request, shown where the server refuses it.
+
+        Returns:
+            What `read` returned.
+
+        Raises:
+            RefusedError: The server refused the request.
+            EngineError: It cannot be reached, keeps failing, or answers nonsense.
+        """
+        data = None if body is None else _encode(body)
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return read(await self._attempt(path, data))
+            except TransientError as error:
+                problem = self.clean(str(error))
+                if attempt > self._settings.max_retries or self._sessions.is_closed:
+                    attempts = f"{attempt} attempt{'s' if attempt > 1 else ''}"
+                    raise EngineError(self._prefixed(path, f"{problem} ({attempts})")) from None
+                wait = self._wait_seconds(attempt, error.retry_after)
+            except RefusedError as error:
+                raise error.with_figures(about) from None
+            except EngineError as error:
+                # Not chained: the cause may quote what was cleaned here.
+                raise type(error)(self._prefixed(path, self.clean(str(error)))) from None
+            await asyncio.sleep(wait)
+
+    def close(self) -> None:
+        """End all connections; requests in flight fail. May be called again."""
+        self._sessions.close()
+
+    def clean(self, text: str) -> str:
+        """Make text of a server fit to be shown: one line, bounded, without the key."""
+        key = self._settings.api_key
+        if key is not None and len(key) >= _MIN_SECRET_CHARACTERS:
+            text = text.replace(key, "***")
+        text = " ".join(_UNPRINTABLE.sub(" ", text).split())
+        if len(text) > _MAX_MESSAGE_CHARACTERS:
+            return text[:_MAX_MESSAGE_CHARACTERS] + "..."
+        return text
+
+    async def _attempt(self, path: str, data: bytes | None) -> Any:
+        here = await self._sessions.of_this_loop()
+        seconds = self._settings.request_timeout
+        if data is None:
+            seconds = min(seconds, _GET_SECONDS)
+        async with here.slots:
+            try:
+                async with here.session.request(
+                    "GET" if data is None else "POST",
+                    self._base_url + path,
+                    data=data,
+                    headers=None if data is None else {"Content-Type": "application/json"},
+                    timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS),
+                    proxy=self._proxy,
+                    allow_redirects=False,
+                ) as response:
+                    raw = await _read_bounded(response)
+            except TimeoutError as error:
+                raise TransientError(f"no answer within {seconds:g} seconds") from error
+            except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
+                raise EngineError(self.clean(f"cannot connect: {error}")) from error
+            except (aiohttp.ClientError, OSError) as error:
+                problem = self.clean(str(error)) or type(error).__name__
+                raise TransientError(f"cannot be reached: {problem}") from error
+        if response.status == 200:
+            return _decode(raw)
+        raise self._refusal(path, response, raw)
+
+    def _refusal(self, path: str, response: aiohttp.ClientResponse, raw: bytes) -> EngineError:
+        """Turn an HTTP error into ours, in the server's words."""
+        status = response.status
+        said, code, parameter = _error_fields(raw)
+        said = self.clean(said)
+        text = f"HTTP {status} {self.clean(response.reason or '')}".strip()
+        if said:
+            text += f": {said}"
+        is_transient = status in _TRANSIENT_STATUSES or (
+            status >= 500 and status not in _FINAL_SERVER_STATUSES
+        )
+        if is_transient and code not in _FINAL_CODES:
+            return TransientError(text, _retry_after(response.headers.get("Retry-After")))
+        if 300 <= status < 400:
+            text += " (redirects are not followed: give the final base_url)"
+        elif status in (401, 403):
+            text += " (is api_key, or OPENAI_API_KEY, the server's?)"
+        elif status == 404 and not self._base_url.endswith("/v1"):
+            text += " (base_url usually ends with /v1)"
+        return RefusedError(
+            self._prefixed(path, text), status=status, said=said, code=code, parameter=parameter
+        )
+
+    def _prefixed(self, path: str, problem: str) -> str:
+        return f"{self._base_url}{path}: {problem}"
+
+    def _wait_seconds(self, attempt: int, retry_after: float | None) -> float:
+        most = min(_MAX_BACKOFF_SECONDS, _FIRST_BACKOFF_SECONDS * 2.0 ** (attempt - 1))
+        return min(retry_after or 0.0, _MAX_RETRY_AFTER_SECONDS) + self._jitter.uniform(0.0, most)
+
+
+async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
+    chunks = bytearray()
+    async for chunk in response.content.iter_any():
+        chunks += chunk
+        if len(chunks) > _MAX_REPLY_BYTES:
+            response.close()
+            raise EngineError(f"the reply has more than {_MAX_REPLY_BYTES} bytes")
+    return bytes(chunks)
+
+
+def _encode(body: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EngineError(f"the request cannot be written as JSON: {error}") from error
+
+
+def _decode(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise TransientError(f"the reply is no JSON: {raw[:80]!r}") from error
+
+
+def _error_fields(raw: bytes) -> tuple[str, str, str]:
+    """Message, code and parameter of an error reply, in any of the forms that servers use."""
+    try:
+        reply = json.loads(raw)
+    except (ValueError, RecursionError):
+        return raw[: 4 * _MAX_MESSAGE_CHARACTERS].decode("utf-8", "replace"), "", ""
+    record = reply.get("error", reply) if isinstance(reply, Mapping) else reply
+    if not isinstance(record, Mapping):
+        return str(record), "", ""
+    said = record.get("message") or record.get("detail") or ""
+    code, parameter = record.get("code"), record.get("param")
+    return (
+        str(said),
+        code if isinstance(code, str) else "",
+        parameter if isinstance(parameter, str) else "",
+    )
+
+
+def _retry_after(given: str | None) -> float | None:
+    """Seconds of a Retry-After header, which is a number or a date."""
+    if given is None:
+        return None
+    try:
+        seconds = float(given)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(given).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _split_url(url: str) -> Any:
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # raises where it is no port
+    except (ValueError, TypeError, AttributeError):
+        is_valid, parts = False, None
+    if not is_valid or _UNPRINTABLE.search(url) or " " in url:
+        raise UserError("base_url must be an address such as http://localhost:30000/v1")
+    return parts
+
+
+def _proxy_for(url: str) -> str | None:
+    """Return the proxy that the environment names for an address; none for this machine's own."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+        is_local = address.is_loopback or address.is_unspecified
+    except ValueError:
+        is_local = host == "localhost" or host.endswith(".localhost")
+    if is_local or urllib.request.proxy_bypass(host):
+        return None
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    return proxy if proxy is None or "://" in proxy else f"http://{proxy}"
