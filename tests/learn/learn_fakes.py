@@ -9,6 +9,8 @@ from torch import nn
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from rllm_learn.core.batch import SampledSequence, TokenSequence
+from rllm_learn.core.learner import UpdateRule
+from rllm_learn.core.model import trainable_parameters
 
 
 def tiny_policy(seed: int = 0, *, tied: bool = True) -> Qwen3ForCausalLM:
@@ -81,3 +83,26 @@ def random_sequences(count: int, *, seed: int = 0, vocabulary: int = 32) -> list
             )
         )
     return result
+
+
+def plain_update(policy: torch.nn.Module, sequences: list[TokenSequence], rule: UpdateRule) -> None:
+    """The same update as a loop over sequences and positions, with nothing of the learner's."""
+    optimizer = torch.optim.AdamW(
+        trainable_parameters(policy).values(),
+        lr=rule.learning_rate.peak,
+        betas=rule.betas,
+        weight_decay=rule.weight_decay,
+    )
+    optimizer.zero_grad()
+    terms = []
+    for item in sequences:
+        logits = policy(input_ids=torch.tensor([item.sampled.token_ids])).logits[0]
+        for t, is_sampled in enumerate(item.sampled.action_mask):
+            if is_sampled:
+                predicted = torch.log_softmax(logits[t - 1], dim=-1)
+                ratio = (predicted[item.sampled.token_ids[t]] - item.sampled.logprobs[t]).exp()
+                advantage = item.advantages[t]
+                terms.append(-torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage))
+    torch.stack(terms).mean().backward()
+    torch.nn.utils.clip_grad_norm_(policy.parameters(), rule.max_grad_norm)
+    optimizer.step()

@@ -6,39 +6,14 @@ import math
 import peft
 import pytest
 import torch
-from learn_fakes import UnigramPolicy, random_sequences, sequence, tiny_policy
+from learn_fakes import UnigramPolicy, plain_update, random_sequences, sequence, tiny_policy
 
 from rllm_learn.algorithms import GRPO, GRPOConfig
-from rllm_learn.core.batch import TokenSequence
 from rllm_learn.core.learner import Learner, UpdateRule
-from rllm_learn.core.model import trainable_parameters
 from rllm_learn.core.optimizer import LearningRate
 
 RULE = UpdateRule(learning_rate=LearningRate(1e-2), max_grad_norm=0.7)
 LOSS = GRPO(GRPOConfig()).loss
-
-
-def plain_update(policy: torch.nn.Module, sequences: list[TokenSequence], rule: UpdateRule) -> None:
-    """The same update as a loop over sequences and positions, with nothing of the learner's."""
-    optimizer = torch.optim.AdamW(
-        trainable_parameters(policy).values(),
-        lr=rule.learning_rate.peak,
-        betas=rule.betas,
-        weight_decay=rule.weight_decay,
-    )
-    optimizer.zero_grad()
-    terms = []
-    for item in sequences:
-        logits = policy(input_ids=torch.tensor([item.sampled.token_ids])).logits[0]
-        for t, is_sampled in enumerate(item.sampled.action_mask):
-            if is_sampled:
-                predicted = torch.log_softmax(logits[t - 1], dim=-1)
-                ratio = (predicted[item.sampled.token_ids[t]] - item.sampled.logprobs[t]).exp()
-                advantage = item.advantages[t]
-                terms.append(-torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage))
-    torch.stack(terms).mean().backward()
-    torch.nn.utils.clip_grad_norm_(policy.parameters(), rule.max_grad_norm)
-    optimizer.step()
 
 
 def lora(policy: torch.nn.Module) -> torch.nn.Module:

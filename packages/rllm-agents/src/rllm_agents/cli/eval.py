@@ -122,6 +122,10 @@ def check_policy(settings: EvalSettings) -> None:
             f"installed: {entry.install}"
         )
     check_server_settings(settings, is_remote=entry.is_remote)
+    if settings.engine.name != "vllm":
+        for key in ("kv_cache_gib", "vllm_args"):
+            if getattr(settings.engine, key):
+                raise UserError(f"engine.{key} is for engine=vllm; leave it out")
 
 
 def sampling_params(settings: EvalSettings) -> SamplingParams:
@@ -253,6 +257,9 @@ def local_arguments(settings: EvalSettings) -> tuple[dict[str, Any], int]:
         "device": settings.model.device,
         **({} if batch_size is None else {"max_batch_size": batch_size}),
     }
+    if settings.engine.name == "vllm":
+        arguments["kv_cache_gib"] = settings.engine.kv_cache_gib
+        arguments["vllm_args"] = settings.engine.vllm_args
     return arguments, positions_of(path)
 
 

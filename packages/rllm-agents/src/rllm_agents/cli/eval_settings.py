@@ -43,6 +43,11 @@ class EngineSettings:
     """The rollout engine."""
     max_batch_size: int | None = None
     """Most sequences sampled at once; null is 256. Of engines that load the model here."""
+    kv_cache_gib: float | None = None
+    """Of engine=vllm: memory for keys and values in GiB; null is what the batch can need, up to
+    4 GiB, on a CPU, and half of a GPU's memory less the weights."""
+    vllm_args: dict[str, Any] = field(default_factory=dict)
+    """Of engine=vllm: more of its engine's arguments."""
     base_url: str | None = None
     """Of engine=openai: where the server is, such as http://localhost:8000/v1."""
     model: str | None = None

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rllm_agents.types import FinishReason
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
+def completion_text(tokenizer: Any, token_ids: Sequence[int], finish: FinishReason) -> str:
+    """Decode a completion without its stop token and other control tokens.
 
-def completion_text(
-    tokenizer: PreTrainedTokenizerBase | None, token_ids: Sequence[int], finish: FinishReason
-) -> str:
-    """Decode a completion without its stop token and other control tokens; "" without tokenizer."""
+    Args:
+        tokenizer: Of transformers; with None the text is empty.
+        token_ids: As sampled, a stop token included.
+        finish: Why it ended.
+    """
     if tokenizer is None:
         return ""
     ids = list(token_ids[:-1] if finish == "stop" else token_ids)

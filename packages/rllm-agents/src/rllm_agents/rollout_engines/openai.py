@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.renderer import ChatTokenizer
+from rllm_agents.rollout_engines.decoding import completion_text
 from rllm_agents.rollout_engines.openai_chat import ChatCompletions
 from rllm_agents.rollout_engines.openai_client import ClientSettings, OpenAIClient
 from rllm_agents.rollout_engines.openai_replies import (
@@ -292,15 +293,11 @@ class OpenAIEngine:
         """Decode a completion without its stop token and other control tokens."""
         if self._tokenizer is None:
             return sampled.text
-        ids = sampled.token_ids[:-1] if sampled.finish_reason == "stop" else sampled.token_ids
         try:
-            return str(
-                self._tokenizer.decode(
-                    list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
-                )
-            )
+            return completion_text(self._tokenizer, sampled.token_ids, sampled.finish_reason)
         except Exception as error:  # tokenizers share no base of their errors
             raise EngineError(
-                f"the tokenizer cannot decode what {self._base_url} sampled, up to id {max(ids)}: "
-                f"{type(error).__name__}: {error}; is it the tokenizer of the served model?"
+                f"the tokenizer cannot decode what {self._base_url} sampled, up to id "
+                f"{max(sampled.token_ids)}: {type(error).__name__}: {error}; is it the tokenizer "
+                "of the served model?"
             ) from error

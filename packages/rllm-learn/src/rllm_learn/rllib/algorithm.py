@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import logging
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -41,6 +38,7 @@ from rllm_learn.rllib.config import GRPOConfig, LLMAlgorithmConfig
 from rllm_learn.rllib.engine_pool import EnginePool
 from rllm_learn.rllib.env_runner import LLMEnvRunner, PlaySetting, play
 from rllm_learn.rllib.learner_group import LearnersLost, LLMLearnerGroup
+from rllm_learn.rllib.placement import bundles, engine_options, learner_options, resources
 from rllm_learn.rllib.readiness import wait_until_ready
 from rllm_learn.sampler import PlanSampler, push_weights
 from rllm_learn.settings import apply_torch_threads, load_tokenizer, policy_spec, update_rule
@@ -169,15 +167,8 @@ class LLMAlgorithm(Algorithm):
         Returns:
             The directory with weights and tokenizer.
         """
-        name = "adapter" if self._spec.lora_rank else "model"
-        target = Path(path).absolute() / name
-        writers = self.learner_group.foreach_learner(functools.partial(_save_policy, str(target)))
-        kept, *copies = map(Path, writers)
-        for copy in copies:
-            shutil.rmtree(copy, ignore_errors=True)
-        if kept != target:
-            shutil.rmtree(target, ignore_errors=True)
-            kept.rename(target)
+        target = Path(path).absolute() / ("adapter" if self._spec.lora_rank else "model")
+        self.learner_group.save_policy(target)
         self._tokenizer.save_pretrained(target)
         return target
 
@@ -246,18 +237,7 @@ class LLMAlgorithm(Algorithm):
         """Return what Tune reserves: the algorithm itself, runners, learners and engines."""
         checked: Any = cls.get_default_config().update_from_dict(config)
         checked.validate()
-        main = {"CPU": checked.num_cpus_for_main_process}
-        if checked.num_learners == 0:
-            main["GPU"] = checked.num_gpus_per_learner
-        bundles = [main]
-        num_runners = checked.num_env_runners + checked.evaluation_num_env_runners
-        bundles += [{"CPU": checked.num_cpus_per_env_runner}] * num_runners
-        bundles += [_bundle(_learner_options(checked))] * checked.num_learners
-        bundles += [_bundle(_engine_options(checked))] * checked.num_engines
-        return PlacementGroupFactory(
-            [{k: v for k, v in b.items() if v} for b in bundles],
-            strategy=checked.placement_strategy,
-        )
+        return PlacementGroupFactory(bundles(checked), strategy=checked.placement_strategy)
 
     def _start_parts(self) -> None:
         """Ask for all actors, then wait for all of them together."""
@@ -284,7 +264,7 @@ class LLMAlgorithm(Algorithm):
                 adapter_config=self._peft_config,
                 torch_threads=tiny_threads,
                 max_model_length=limits.max_prompt_length + limits.max_response_length,
-                actor_options=[_engine_options(config)] * config.num_engines,
+                actor_options=[engine_options(config)] * config.num_engines,
             )
         self._wait_for_actors()
         self.learner_group = LLMLearnerGroup(
@@ -299,7 +279,7 @@ class LLMAlgorithm(Algorithm):
             ),
             exports_adapter=publishes_adapter,
             torch_threads=tiny_threads,
-            actor_options=[_learner_options(config)] * config.num_learners,
+            actor_options=[learner_options(config)] * config.num_learners,
         )
         if self._pool is None:
             self._own_engine = build_rollout_engine(settings.engine.name, arguments)
@@ -331,16 +311,8 @@ class LLMAlgorithm(Algorithm):
                 actors = group._worker_manager.actors().values()
                 pending[name] = [actor.ping.remote() for actor in actors]
         pending["engines"] = self._pool.readiness() if self._pool else []
-        num_runners = config.num_env_runners + config.evaluation_num_env_runners
-        asked = {
-            "CPU": num_runners * config.num_cpus_per_env_runner
-            + config.num_engines * config.num_cpus_per_engine
-            + config.num_learners * _learner_options(config)["num_cpus"],
-            "GPU": config.num_engines * config.num_gpus_per_engine
-            + config.num_learners * config.num_gpus_per_learner,
-        }
         if any(pending.values()):
-            wait_until_ready(pending, asked, timeout=config.init_timeout_s)
+            wait_until_ready(pending, resources(config), timeout=config.init_timeout_s)
 
     def _make_play_settings(self) -> dict[str, PlaySetting]:
         engine = self._pool.client if self._pool else self._own_engine
@@ -413,31 +385,6 @@ class GRPO(LLMAlgorithm):
     def get_default_config(cls) -> AlgorithmConfig:
         """Return a `GRPOConfig`."""
         return GRPOConfig(cls)
-
-
-def _learner_options(config: Any) -> dict[str, Any]:
-    cpus = config.num_cpus_per_learner
-    return {
-        "num_cpus": 1 if cpus == "auto" else cpus,
-        "num_gpus": config.num_gpus_per_learner,
-        "resources": dict(config.custom_resources_per_learner or {}),
-    }
-
-
-def _engine_options(config: Any) -> dict[str, Any]:
-    return {"num_cpus": config.num_cpus_per_engine, "num_gpus": config.num_gpus_per_engine}
-
-
-def _bundle(options: Mapping[str, Any]) -> dict[str, float]:
-    cpus, gpus = options["num_cpus"], options["num_gpus"]
-    return {"CPU": cpus, "GPU": gpus, **options.get("resources", {})}
-
-
-def _save_policy(target: str, learner: Any) -> str:
-    """Write one rank's policy beside the target, under a name that no other rank uses."""
-    path = f"{target}.{os.getpid()}"
-    learner.policy.save_pretrained(path)
-    return path
 
 
 def _call_back(algorithm: LLMAlgorithm, name: str, **more: Any) -> None:

@@ -151,6 +151,18 @@ class LLMLearnerGroup(LearnerGroup):
             return [func(self._learner)]
         return self._on_all("apply", func)
 
+    def save_policy(self, target: Path) -> None:
+        """Write the policy as `save_pretrained` does, from rank 0: ranks are equal."""
+
+        def write(learner: Learner) -> None:
+            policy: Any = learner.policy
+            policy.save_pretrained(target)
+
+        if self._learner is not None:
+            write(self._learner)
+        else:
+            self._on_first("apply", write)
+
     # What RLlib's `Checkpointable` asks for.
 
     def get_state(self, components: Any = None, **kwargs: Any) -> dict[str, Any]:
@@ -249,8 +261,8 @@ class LLMLearnerGroup(LearnerGroup):
         self._snapshot = ray.put(self._on_first("state_dict"))
         self._updates_since_snapshot = 0
 
-    def _on_first(self, method: str) -> Any:
-        return self._finish([getattr(self._workers[0], method).remote()])[0]
+    def _on_first(self, method: str, *arguments: Any) -> Any:
+        return self._finish([getattr(self._workers[0], method).remote(*arguments)])[0]
 
     def _on_all(self, method: str, *arguments: Any) -> list[Any]:
         return self._finish([getattr(w, method).remote(*arguments) for w in self._workers])

@@ -1,0 +1,213 @@
+"""Training over RLlib: exact, durable, and going on when something is lost. On real Ray."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import ray
+import torch
+from learn_fakes import plain_update, random_sequences, tiny_policy
+from ray.rllib.algorithms.algorithm import Algorithm
+
+from rllm_agents import ChatAgent
+from rllm_envs import GymEnv
+from rllm_learn import AgentTrainer
+from rllm_learn.algorithms import GRPO as GRPORule
+from rllm_learn.algorithms import GRPOConfig as GRPOSettings
+from rllm_learn.core.learner import UpdateRule
+from rllm_learn.core.model import PolicySpec, load_policy
+from rllm_learn.core.optimizer import LearningRate
+from rllm_learn.errors import ConfigError
+from rllm_learn.rllib import GRPOConfig, LLMLearnerGroup
+from rllm_learn.tracking import read_metrics
+
+LOSS = GRPORule(GRPOSettings()).loss
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def small(num_learners: int = 0, num_env_runners: int = 0, num_engines: int = 0) -> GRPOConfig:
+    return (
+        GRPOConfig()
+        .environment("rllm/Calculator-v0")
+        .model("tiny")
+        .lora(rank=8)
+        .env_runners(num_env_runners=num_env_runners)
+        .engine(num_engines=num_engines)
+        .learners(num_learners=num_learners)
+        .training(lr=3e-3, tasks_per_step=8, group_size=4)
+        .evaluation(evaluation_duration=16)
+    )
+
+
+def reward(result: dict[str, Any]) -> float:
+    return result["env_runners"]["episode_return_mean"]
+
+
+def learner_group(spec: PolicySpec, rule: UpdateRule, num_learners: int) -> LLMLearnerGroup:
+    config = SimpleNamespace(
+        num_learners=num_learners,
+        init_timeout_s=120.0,
+        collective_timeout_s=60.0,
+        snapshot_every_updates=1,
+    )
+    options = [{"num_cpus": 0.5}] * num_learners
+    return LLMLearnerGroup(
+        config=config,
+        spec=spec,
+        rule=rule,
+        exports_adapter=False,
+        torch_threads=1,
+        actor_options=options,
+    )
+
+
+@pytest.mark.parametrize("num_learners", [0, 1, 2])
+def test_an_update_equals_a_plain_loop_whatever_the_number_of_learners(
+    cluster: None, tmp_path: Path, num_learners: int
+) -> None:
+    tiny_policy().double().save_pretrained(tmp_path)
+    spec = PolicySpec(path=tmp_path, lora_rank=0, dtype="float64")
+    rule = UpdateRule(learning_rate=LearningRate(1e-2), max_grad_norm=0.7, micro_tokens=40)
+    sequences = random_sequences(5)  # an odd number, of different lengths
+    plain = load_policy(spec)
+    before = {name: p.detach().clone() for name, p in plain.named_parameters()}
+    plain_update(plain, sequences, rule)
+    group = learner_group(spec, rule, num_learners)
+    try:
+        group.update(sequences, LOSS)
+        states = group.foreach_learner(lambda learner: learner.state_dict()["parameters"])
+        exported = group.export_weights()
+    finally:
+        group.shutdown()
+    assert len(states) == max(num_learners, 1)
+    for name, parameter in plain.named_parameters():
+        change = parameter.detach() - before[name]
+        for state in states:
+            assert (state[name] - before[name] - change).norm() < 1e-6 * change.norm()
+        assert torch.equal(exported[name], states[0][name])
+
+
+def test_resources_that_are_not_there_are_named_instead_of_waited_for(cluster: None) -> None:
+    config = (
+        small(num_learners=4).learners(num_cpus_per_learner=1).fault_tolerance(init_timeout_s=3.0)
+    )
+    started = time.monotonic()
+    with pytest.raises(ConfigError, match=r"[1-4] learners.*need 4 CPU.*cluster has 2 CPU"):
+        config.build_algo()
+    assert time.monotonic() - started < 60
+
+
+def test_the_loop_is_that_of_the_trainer_and_goes_on_from_a_checkpoint(
+    cluster: None, tmp_path: Path
+) -> None:
+    algo = small().build_algo()
+    first = [algo.train() for _ in range(2)]
+    path = algo.save_to_path(str(tmp_path / "checkpoint"))
+    judged = algo.evaluate()["env_runners"]
+    third = algo.train()
+    algo.stop()
+
+    AgentTrainer(
+        agent_class=ChatAgent,
+        env_class=GymEnv,
+        config={
+            "num_steps": 3,
+            "tasks_per_step": 8,
+            "algorithm": {"group_size": 4},
+            "learner": {"learning_rate": 3e-3},
+            "eval": {"num_tasks": 16},
+            "run_dir": str(tmp_path / "run"),
+        },
+    ).train()
+    rows = [r for r in read_metrics(tmp_path / "run" / "metrics.jsonl") if "train/reward" in r]
+    results = [*first, third]
+    assert [reward(r) for r in results] == [row["train/reward"] for row in rows]
+    for result, row in zip(results, rows, strict=True):
+        figures = result["learners"]["default_policy"]
+        assert figures["loss"] == pytest.approx(row["learner/loss"], rel=1e-6)
+
+    again = Algorithm.from_checkpoint(path)
+    assert again.iteration == 2
+    assert again.evaluate()["env_runners"] == judged
+    assert reward(again.train()) == reward(third)
+    policy = again.save_policy(tmp_path / "policy")
+    again.stop()
+    config = json.loads((policy / "adapter_config.json").read_text())
+    assert config["r"] == 8 and (policy / "tokenizer.json").exists()
+
+
+def test_options_that_do_not_exist_for_language_agents_say_what_to_use(cluster: None) -> None:
+    algo = small().build_algo()
+    with pytest.raises(NotImplementedError, match="save_policy"):
+        algo.get_module()
+    algo.stop()
+
+
+@pytest.mark.slow
+def test_lost_runners_engines_and_learners_cost_nothing_but_time(
+    cluster: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    undisturbed = small().build_algo()
+    expected = [reward(undisturbed.train()) for _ in range(5)]
+    undisturbed.stop()
+
+    caplog.set_level(logging.WARNING, logger="rllm_learn")
+    algo = small(num_learners=2, num_env_runners=2, num_engines=1).build_algo()
+    got = [reward(algo.train())]
+
+    runners = list(algo.env_runner_group._worker_manager.actors().values())
+    killer = threading.Timer(0.15, lambda: ray.kill(runners[0], no_restart=False))
+    killer.start()  # while it samples
+    got.append(reward(algo.train()))
+    killer.join()
+
+    engine = algo._pool._actors[0]
+    process = ray.get(engine.__ray_call__.remote(lambda actor: os.getpid()))
+    killer = threading.Timer(0.15, lambda: ray.kill(engine, no_restart=False))
+    killer.start()
+    got.append(reward(algo.train()))
+    killer.join()
+    assert ray.get(engine.__ray_call__.remote(lambda actor: os.getpid())) != process
+
+    ray.kill(algo.learner_group._workers[1])
+    lost = algo.train()
+    assert algo.learner_group.num_restarts == 1 and lost["num_learner_restarts"] == 1
+    got += [reward(algo.train()) for _ in range(2)]
+    algo.stop()
+    # Requests carry their seeds and learners their last state: every reward is what it would be.
+    assert got == expected
+    messages = "\n".join(record.getMessage() for record in caplog.records)
+    assert "env runner 1 was lost; its 16 episodes are played again" in messages
+    assert "a learner was lost" in messages and "state after update 3" in messages
+
+
+@pytest.mark.slow
+def test_tune_searches_over_learning_rates(cluster: None, tmp_path: Path) -> None:
+    from ray import tune
+
+    config = small().training(lr=tune.grid_search([1e-4, 3e-3]))
+    results = tune.Tuner(
+        config.algo_class,
+        param_space=config,
+        run_config=tune.RunConfig(
+            stop={"training_iteration": 2}, storage_path=str(tmp_path), verbose=0
+        ),
+    ).fit()
+    assert len(results) == 2 and not results.errors
+    assert sorted(result.config["lr"] for result in results) == [1e-4, 3e-3]
+    assert all(result.metrics["training_iteration"] == 2 for result in results)
