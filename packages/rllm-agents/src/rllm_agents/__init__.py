@@ -2,6 +2,7 @@
 
 from rllm_agents.agent import BaseAgent
 from rllm_agents.agents.chat import ChatAgent
+from rllm_agents.agents.math import MathAgent
 from rllm_agents.agents.tool import ToolAgent
 from rllm_agents.errors import AgentsError, EngineError, RendererError, UserError
 from rllm_agents.execution_engine import AgentExecutionEngine
@@ -33,6 +34,7 @@ __all__ = [
     "EngineError",
     "Episode",
     "GenerationRequest",
+    "MathAgent",
     "PassAtK",
     "Renderer",
     "RendererError",

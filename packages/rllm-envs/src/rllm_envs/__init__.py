@@ -23,11 +23,12 @@ from rllm_envs.errors import (
 from rllm_envs.gym_env import GymEnv, seed_tasks
 from rllm_envs.registry import DatasetRegistry, load_rows
 from rllm_envs.rewards import RewardOutput, math_reward_fn
+from rllm_envs.search_rewards import f1_reward_fn, search_reward_fn
 from rllm_envs.single_turn import SingleTurnEnv
 from rllm_envs.spaces import UnicodeText
 from rllm_envs.tasks import Dataset, Task, task_split
 from rllm_envs.tool_use.tool_environment import ToolEnvironment
-from rllm_envs.tools import CalculatorTool, Tool, ToolOutput
+from rllm_envs.tools import CalculatorTool, LocalRetrievalTool, PythonTool, Tool, ToolOutput
 
 __all__ = [
     "CATALOG",
@@ -43,7 +44,9 @@ __all__ = [
     "EpisodeError",
     "GradingError",
     "GymEnv",
+    "LocalRetrievalTool",
     "MissingDependencyError",
+    "PythonTool",
     "ReferenceAnswerError",
     "Response",
     "RewardOutput",
@@ -59,8 +62,10 @@ __all__ = [
     "UnicodeText",
     "UnknownEnvError",
     "check_text_env",
+    "f1_reward_fn",
     "load_rows",
     "math_reward_fn",
+    "search_reward_fn",
     "seed_tasks",
     "task_split",
 ]

@@ -36,6 +36,11 @@ CATALOG = (
         "small maths problems, or any data set of questions and answers, one turn",
     ),
     EnvEntry(
+        "rllm/MathRetry-v0",
+        "rllm_envs.reasoning.math_retry:MathRetryEnv",
+        "the problems of Math-v0 with several attempts, told when an answer is not right",
+    ),
+    EnvEntry(
         "rllm/Calculator-v0",
         "rllm_envs.tool_use.calculator:CalculatorEnv",
         "multiply with a calculator at hand, a few turns",

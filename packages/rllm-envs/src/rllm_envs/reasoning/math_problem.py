@@ -142,16 +142,19 @@ class MathEnv(SingleTurnEnv):
 
     def respond(self, action: str) -> Response:
         """Grade the boxed answer and end the episode."""
+        outcome = self.judge(action)
+        info = {"invalid": outcome == "no_answer", "outcome": outcome}
+        return Response("", float(outcome == "correct"), terminated=True, info=info)
+
+    def judge(self, action: str) -> str:
+        """Return "correct", "wrong", "no_answer" or "unverifiable" for an action."""
         answer = self.extract(action)
         if answer is None:
-            outcome = "no_answer"
-        elif _is_exact(self._current):
+            return "no_answer"
+        if _is_exact(self._current):
             is_right = exact_value(answer) == _value_of(self._current)
-            outcome = "correct" if is_right else "wrong"
-        else:
-            outcome = grade_answer(answer, _references(self._current)).outcome
-        info = {"invalid": answer is None, "outcome": outcome}
-        return Response("", float(outcome == "correct"), terminated=True, info=info)
+            return "correct" if is_right else "wrong"
+        return grade_answer(answer, _references(self._current)).outcome
 
     def oracle_action(self) -> str:
         r"""Return the first reference answer in ``\boxed{}``."""

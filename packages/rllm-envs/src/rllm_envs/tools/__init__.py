@@ -3,5 +3,15 @@
 from rllm_envs.tools.base import Tool, ToolOutput
 from rllm_envs.tools.calculator import CalculatorTool
 from rllm_envs.tools.catalog import TOOLS, make_tools
+from rllm_envs.tools.python import PythonTool
+from rllm_envs.tools.retrieval import LocalRetrievalTool
 
-__all__ = ["TOOLS", "CalculatorTool", "Tool", "ToolOutput", "make_tools"]
+__all__ = [
+    "TOOLS",
+    "CalculatorTool",
+    "LocalRetrievalTool",
+    "PythonTool",
+    "Tool",
+    "ToolOutput",
+    "make_tools",
+]

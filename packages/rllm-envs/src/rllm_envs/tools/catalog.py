@@ -5,8 +5,12 @@ from collections.abc import Iterable, Mapping
 from rllm_envs.errors import EnvArgumentError
 from rllm_envs.tools.base import Tool
 from rllm_envs.tools.calculator import CalculatorTool
+from rllm_envs.tools.python import PythonTool
+from rllm_envs.tools.retrieval import LocalRetrievalTool
 
-TOOLS: Mapping[str, type[Tool]] = {CalculatorTool.name: CalculatorTool}
+TOOLS: Mapping[str, type[Tool]] = {
+    tool.name: tool for tool in (CalculatorTool, PythonTool, LocalRetrievalTool)
+}
 """Tool classes by the name that ``tools=[...]`` accepts."""
 
 ToolSpec = str | type[Tool] | Tool
