@@ -19,7 +19,7 @@ from rllm_agents.evaluation import (
     OracleEnv,
     env_takes,
     env_tasks,
-    evaluate,
+    evaluate_tasks,
     evaluation_requests,
     oracle_misses,
     summarize,
@@ -80,7 +80,7 @@ def test_figures_equal_those_counted_by_hand() -> None:
     tasks = [{"question": q, "answer": a} for q, a in (("1", "1"), ("2", "0"), ("3", "3"))]
     tasks.append({"question": "4", "answer": None})
     with quiz_engine(say_question) as engine:
-        result = asyncio.run(evaluate(engine, tasks, samples_per_task=2))
+        result = asyncio.run(evaluate_tasks(engine, tasks, samples_per_task=2))
     assert result.num_tasks == 4
     assert result.num_failed == 2
     assert result.pass_at_1 == pytest.approx(2 / 3)
@@ -110,7 +110,7 @@ def test_sampled_tokens_are_counted_over_all_turns() -> None:
 
 def test_when_every_episode_failed_the_first_failure_is_told() -> None:
     with quiz_engine(say_question) as engine:
-        result = asyncio.run(evaluate(engine, [{"question": "1", "answer": None}]))
+        result = asyncio.run(evaluate_tasks(engine, [{"question": "1", "answer": None}]))
     assert result.figures()["pass_at_1"] is None
     with pytest.raises(EngineError, match=r"all 1 episodes failed.*ValueError: no answer"):
         _ = result.pass_at_1
@@ -240,7 +240,7 @@ def test_wrong_arguments_of_the_env_are_one_error(tmp_path: Path) -> None:
 def test_the_oracle_solves_every_task_whatever_the_policy_says(env_id: str) -> None:
     tasks, env_args = env_tasks(env_id, num_tasks=30)
     with oracle_engine(env_args) as engine:
-        result = asyncio.run(evaluate(engine, tasks))
+        result = asyncio.run(evaluate_tasks(engine, tasks))
     assert (result.pass_at_1, result.num_failed) == (1.0, 0)
     assert oracle_misses(result.episodes) == []
     assert "boxed" in result.episodes[0].steps[-1].info["oracle_action"]
@@ -250,7 +250,7 @@ def test_rows_whose_reference_cannot_be_graded_are_listed(tmp_path: Path) -> Non
     rows = [*ROWS, {"question": "x?", "answer": "\\frac{1"}]
     tasks, env_args = env_tasks("rllm/Math-v0", dataset=write_rows(tmp_path / "r.jsonl", rows))
     with oracle_engine(env_args) as engine:
-        result = asyncio.run(evaluate(engine, tasks))
+        result = asyncio.run(evaluate_tasks(engine, tasks))
     assert (result.pass_at_1, result.num_failed) == (1.0, 1)
     (miss,) = oracle_misses(result.episodes)
     assert (miss["id"], miss["task"], miss["reward"]) == ("4-0", rows[4], None)
@@ -266,7 +266,7 @@ def test_the_oracle_gets_full_reward_on_every_row_of_real_data(
 ) -> None:
     tasks, env_args = env_tasks("rllm/Math-v0", dataset=str(data_dir / name / "test.jsonl"))
     with oracle_engine(env_args) as engine:
-        result = asyncio.run(evaluate(engine, tasks))
+        result = asyncio.run(evaluate_tasks(engine, tasks))
     assert len(tasks) == num_rows
     assert result.num_failed == 0
     assert oracle_misses(result.episodes) == []
@@ -278,7 +278,7 @@ def test_the_oracle_gets_full_reward_on_every_row_of_real_data(
 def test_episodes_are_written_one_readable_object_a_line(tmp_path: Path) -> None:
     tasks = [{"question": "1", "answer": "1"}, {"question": "2", "answer": None}]
     with quiz_engine(say_question) as engine:
-        result = asyncio.run(evaluate(engine, tasks))
+        result = asyncio.run(evaluate_tasks(engine, tasks))
     path = tmp_path / "episodes.jsonl"
     write_episodes(path, result.episodes[:1])
     write_episodes(path, result.episodes[1:], append=True)

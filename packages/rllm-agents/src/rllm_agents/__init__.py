@@ -5,9 +5,11 @@ from rllm_agents.agents.chat import ChatAgent
 from rllm_agents.agents.math import MathAgent
 from rllm_agents.agents.tool import ToolAgent
 from rllm_agents.errors import AgentsError, EngineError, RendererError, UserError
+from rllm_agents.evaluation import evaluate
 from rllm_agents.execution_engine import AgentExecutionEngine
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.metrics import PassAtK, compute_pass_at_k
+from rllm_agents.policy import LLMPolicy
 from rllm_agents.renderer import Renderer
 from rllm_agents.rollout import RolloutRequest, RolloutSetting, run_episode
 from rllm_agents.rollout_engines import RolloutEngine, ScriptedEngine
@@ -34,6 +36,7 @@ __all__ = [
     "EngineError",
     "Episode",
     "GenerationRequest",
+    "LLMPolicy",
     "MathAgent",
     "PassAtK",
     "Renderer",
@@ -52,5 +55,6 @@ __all__ = [
     "TurnSpan",
     "UserError",
     "compute_pass_at_k",
+    "evaluate",
     "run_episode",
 ]

@@ -97,13 +97,13 @@ class AgentExecutionEngine:
         )
         agent_args, env_args = dict(agent_args or {}), dict(env_args or {})
         _check_classes(agent_class, agent_args, env_class)
-        sampling, model = _parse_sampling(sampling_params)
+        sampling, model = parse_sampling(sampling_params)
         if rollout_engine is not None and (rollout_engine_args is not None or model is not None):
             raise UserError(
                 "a rollout_engine that is ready takes no rollout_engine_args and no model in "
                 "sampling_params"
             )
-        engine, renderer = _engine_and_renderer(
+        engine, renderer = make_engine_and_renderer(
             rollout_engine or engine_name, rollout_engine_args, model, tokenizer, limits
         )
         self._owned_engine = engine if rollout_engine is None else None
@@ -230,14 +230,28 @@ class AgentExecutionEngine:
         self.close()
 
 
-def _engine_and_renderer(
+def make_engine_and_renderer(
     engine: RolloutEngine | str,
     arguments: Mapping[str, Any] | None,
     model: Any,
     tokenizer: ChatTokenizer | None,
     limits: RolloutLimits,
 ) -> tuple[RolloutEngine, Renderer | None]:
-    """Make what is not there yet: the tokenizer of the model, the renderer, the engine."""
+    """Make what is not there yet: the tokenizer of the model, the renderer, the engine.
+
+    Args:
+        engine: A ready one, or the name of one to make.
+        arguments: Of the engine to make.
+        model: Of the engine to make, where `arguments` has none.
+        tokenizer: Of the model; None loads the one beside a local engine's model.
+        limits: How long a prompt may become.
+
+    Returns:
+        The engine, and the renderer, which is None where the engine works on text.
+
+    Raises:
+        UserError: Something named is not there or does not fit.
+    """
     arguments = dict(arguments or {})
     entry = find_engine(engine) if isinstance(engine, str) else None
     takes_model = entry is not None and entry.takes_model
@@ -281,10 +295,14 @@ def _load_tokenizer(arguments: Mapping[str, Any]) -> ChatTokenizer:
         raise UserError(f"cannot load a tokenizer from {path}: {error}") from error
 
 
-def _parse_sampling(
+def parse_sampling(
     given: SamplingParams | Mapping[str, Any] | None,
 ) -> tuple[SamplingParams, Any]:
-    """Sampling parameters, and the model that a mapping names beside them."""
+    """Return sampling parameters, and the model that a mapping names beside them.
+
+    Raises:
+        UserError: A field is unknown or out of range.
+    """
     if given is None:
         return SamplingParams(), None
     if isinstance(given, SamplingParams):

@@ -85,6 +85,11 @@ class Renderer:
         self._encode_short = lru_cache(maxsize=_MAX_CACHED_TEXTS)(self._encode)
         self.stop_token_ids = self._find_stop_token_ids()
 
+    @property
+    def tokenizer(self) -> ChatTokenizer:
+        """What it renders with."""
+        return self._tokenizer
+
     def transcript(self) -> Transcript:
         """Start the record of one trajectory."""
         return Transcript(self)

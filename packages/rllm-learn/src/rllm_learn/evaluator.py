@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rllm_agents import Episode, SamplingParams
-from rllm_agents.evaluation import EvaluationResult, evaluate, write_episodes
+from rllm_agents.evaluation import EvaluationResult, evaluate_tasks, write_episodes
 from rllm_learn.assembly import Parts
 from rllm_learn.config import TrainerConfig
 from rllm_learn.tracking import MetricsWriter
@@ -65,7 +65,7 @@ class Evaluator:
     def _play(self, temperature: float) -> EvaluationResult:
         # The seed is the same at every step, so that evaluations differ by the weights alone.
         return self._parts.runner.run(
-            evaluate(
+            evaluate_tasks(
                 self._parts.eval_engine,
                 self._parts.eval_tasks,
                 sampling=SamplingParams(temperature=temperature),

@@ -1,14 +1,16 @@
 """Judging a policy: which tasks, how often each, what comes out, and episodes for people to read.
 
-`rllm eval` and training runs go through `evaluate`. The oracle replaces the policy by the answers
-that an environment knows itself, so that tasks and grading can be checked without a model.
+`rllm eval` and training runs go through `evaluate_tasks`; `evaluate` judges an `LLMPolicy`. The
+oracle replaces the policy by the answers that an environment knows itself, so that tasks and
+grading can be checked without a model.
 """
 
 from rllm_agents.evaluation.episode_files import write_episodes
 from rllm_agents.evaluation.oracle import OracleEnv, oracle_misses
+from rllm_agents.evaluation.policies import evaluate
 from rllm_agents.evaluation.results import (
     EvaluationResult,
-    evaluate,
+    evaluate_tasks,
     evaluation_requests,
     summarize,
 )
@@ -21,6 +23,7 @@ __all__ = [
     "env_takes",
     "env_tasks",
     "evaluate",
+    "evaluate_tasks",
     "evaluation_requests",
     "oracle_misses",
     "summarize",

@@ -16,7 +16,7 @@ from rllm_agents.types import Episode, SamplingParams
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """What came out. Made by `evaluate` and `summarize`, read by the command line and trainers."""
+    """What came out. Made by `evaluate_tasks` and `summarize`, read by command lines, trainers."""
 
     episodes: tuple[Episode, ...]
     """All of them, samples of one task side by side."""
@@ -73,7 +73,7 @@ class EvaluationResult:
         }
 
 
-async def evaluate(
+async def evaluate_tasks(
     engine: AgentExecutionEngine,
     tasks: Sequence[Mapping[str, Any]],
     *,
@@ -106,7 +106,7 @@ def evaluation_requests(
     sampling: SamplingParams | None = None,
     seed: int = 0,
 ) -> list[RolloutRequest]:
-    """Return the requests that `evaluate` runs; ids are ``<task>-<sample>``, both from 0."""
+    """Return the requests that `evaluate_tasks` runs; ids are ``<task>-<sample>``, both from 0."""
     if not tasks:
         raise UserError("there are no tasks to evaluate on")
     if samples_per_task < 1:

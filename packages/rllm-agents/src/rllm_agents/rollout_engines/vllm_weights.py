@@ -7,7 +7,6 @@ loads such a module only as a whole: a part of it leaves the rest undefined, wit
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig, PreTrainedModel
 
 from rllm_agents.errors import EngineError, UserError
+from rllm_agents.rollout_engines.checkpoint_files import read_weights
 from rllm_agents.rollout_engines.weight_loading import WeightSlot, check_weights
 
 _MEMORY_DIR = Path("/dev/shm")
@@ -87,7 +86,13 @@ class WeightPlan:
                 f"vLLM holds {', '.join(stale)} in one matrix with some of the weights that "
                 "were sent, and cannot change a part of it; send them together"
             )
-        return {**checked, **self._from_checkpoint(missing)}
+        try:
+            return {**checked, **read_weights(self._checkpoint, missing)}
+        except EngineError as error:
+            raise EngineError(
+                f"vLLM needs {', '.join(missing)} beside the weights that were sent: {error}; "
+                "send them too"
+            ) from error
 
     def note(self, names: Sequence[str]) -> None:
         """Remember which weights are no longer those of the checkpoint."""
@@ -98,28 +103,6 @@ class WeightPlan:
         path, _, _ = name.rpartition(".")
         parent, _, module = path.rpartition(".")
         return f"{parent}.{self._fused_name.get(module, module)}"
-
-    def _from_checkpoint(self, names: Sequence[str]) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
-        try:
-            for file, held in self._files(names).items():
-                with safe_open(self._checkpoint / file, framework="pt") as tensors:
-                    found.update({name: tensors.get_tensor(name) for name in held})
-        except (OSError, KeyError, ValueError, SafetensorError) as error:
-            raise EngineError(
-                f"vLLM needs {', '.join(names)} beside the weights that were sent, and they "
-                f"cannot be read from {self._checkpoint}: {error}; send them too"
-            ) from error
-        return found
-
-    def _files(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """Return which file of the checkpoint holds which of the names."""
-        index = self._checkpoint / "model.safetensors.index.json"
-        weight_map = json.loads(index.read_text("utf-8"))["weight_map"] if index.is_file() else {}
-        files: dict[str, list[str]] = defaultdict(list)
-        for name in names:
-            files[weight_map.get(name, "model.safetensors")].append(name)
-        return files
 
 
 @contextmanager
