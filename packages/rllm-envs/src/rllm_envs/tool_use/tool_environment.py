@@ -10,7 +10,7 @@ from typing import Any
 
 from rllm_envs.core import BaseEnv
 from rllm_envs.errors import EnvArgumentError, excerpt
-from rllm_envs.rewards import RewardOutput
+from rllm_envs.rewards import REFERENCE_FIELDS, RewardOutput
 from rllm_envs.tasks import Task
 from rllm_envs.tools import Tool, make_tools
 from rllm_envs.tools.catalog import ToolSpec
@@ -81,9 +81,10 @@ class ToolEnvironment(BaseEnv):
         self.num_steps = 0
 
     def reset(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start the episode; the observation is the task."""
+        """Start the episode; the observation is the task without its reference answer."""
         self.num_steps = 0
-        return dict(self.task), {}
+        shown = {name: v for name, v in self.task.items() if name not in REFERENCE_FIELDS}
+        return shown, {}
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, dict[str, Any]]:
         """Run the tool calls of an action, or end the episode with its response."""

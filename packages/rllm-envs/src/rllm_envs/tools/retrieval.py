@@ -1,6 +1,7 @@
 """``LocalRetrievalTool``: search in a corpus on this machine, by BM25."""
 
 import json
+import logging
 import os
 import threading
 from collections.abc import Iterable, Mapping
@@ -142,6 +143,8 @@ def _make_index(rows: list[Any], place: str) -> _Index:
         raise MissingDependencyError(
             "searching a corpus needs bm25s: pip install 'rllm-envs[search]'"
         ) from error
+    # It reports each index at the level of debugging, whatever that level is set to.
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
     passages = tuple(_passage(row, f"{place}, row {n}") for n, row in enumerate(rows, start=1))
     if not passages:
         raise DatasetError(f"{place} has no rows; a corpus needs at least one passage")
