@@ -176,7 +176,7 @@ def test_lost_runners_engines_and_learners_cost_nothing_but_time(
     got.append(reward(algo.train()))
     killer.join()
 
-    engine = algo._pool._actors[0]
+    engine = algo._parts._pool._actors[0]
     process = ray.get(engine.__ray_call__.remote(lambda actor: os.getpid()))
     killer = threading.Timer(0.15, lambda: ray.kill(engine, no_restart=False))
     killer.start()

@@ -171,7 +171,7 @@ def engine_arguments(config: TrainerConfig, spec: PolicySpec) -> dict[str, Any]:
         return {**arguments, "device": spec.device}
     return {
         **arguments,
-        "max_model_length": _context_length(spec.path, config),
+        "max_model_length": context_length(spec.path, config),
         "kv_cache_gib": config.engine.kv_cache_gib,
         "max_lora_rank": spec.lora_rank if publishes_adapters(config) else 0,
         "vllm_args": config.engine.vllm_args,
@@ -218,9 +218,8 @@ def _agent_args(config: TrainerConfig, players: Players) -> dict[str, Any]:
     return {} if prompt is None else {"system_prompt": prompt}
 
 
-def _context_length(path: Path, config: TrainerConfig) -> int | None:
-    """Return the longest context that a rollout can have; None where the model's is shorter."""
+def context_length(path: Path, config: TrainerConfig) -> int:
+    """Return the longest context that a rollout can have: settings and model both bound it."""
     wanted = config.rollout.max_prompt_length + config.rollout.max_response_length
     model = AutoConfig.from_pretrained(path).get_text_config()
-    limit = getattr(model, "max_position_embeddings", None)
-    return wanted if limit is None or wanted < limit else None
+    return min(wanted, getattr(model, "max_position_embeddings", None) or wanted)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,24 +23,15 @@ from ray.rllib.utils.metrics import (
 )
 from ray.tune.execution.placement_groups import PlacementGroupFactory
 
-from rllm_agents import RolloutRequest, SamplingParams
+from rllm_agents import SamplingParams
 from rllm_agents.evaluation import evaluation_requests, summarize
-from rllm_agents.loop_thread import LoopThread
-from rllm_agents.models import resolve_model_path
-from rllm_agents.rollout_engines import build_rollout_engine
 from rllm_learn.algorithms import make_algorithm
-from rllm_learn.assembly import check_engine, engine_arguments, publishes_adapters
-from rllm_learn.core.model import adapter_config
 from rllm_learn.errors import TrainingError
-from rllm_learn.players import choose_tasks
 from rllm_learn.rllib.config import GRPOConfig, LLMAlgorithmConfig
-from rllm_learn.rllib.engine_pool import EnginePool
-from rllm_learn.rllib.env_runner import LLMEnvRunner, PlaySetting, play
-from rllm_learn.rllib.learner_group import LearnersLost, LLMLearnerGroup
-from rllm_learn.rllib.placement import bundles, engine_options, learner_options, resources
-from rllm_learn.rllib.readiness import wait_until_ready
-from rllm_learn.sampler import PlanSampler, push_weights
-from rllm_learn.settings import apply_torch_threads, load_tokenizer, policy_spec, update_rule
+from rllm_learn.rllib.learner_group import LearnersLost
+from rllm_learn.rllib.parts import RLlibParts
+from rllm_learn.rllib.placement import bundles
+from rllm_learn.sampler import PlanSampler
 from rllm_learn.step import Progress, StepReport, train_step
 
 logger = logging.getLogger(__name__)
@@ -78,31 +68,22 @@ class LLMAlgorithm(Algorithm):
         self.config = config
         logging.getLogger("ray.rllib").setLevel(config.log_level or "WARN")
         self.callbacks = [callback() for callback in force_list(config.callbacks_class)]
-        self.env_runner_group: Any = None
-        self.eval_env_runner_group: Any = None
         self.spaces = self.env_to_module_connector = self.module_to_env_connector = None
         self.offline_data = self.evaluation_dataset = self._aggregator_actor_manager = None
         self.reward_estimators = {}
-        self._pool: EnginePool | None = None
-        self._own_engine: Any = None
-        self._pushing = LoopThread("publish")
         self._restarts_in_a_row = 0
         self._progress = Progress()
 
-        settings = config.trainer_config()
-        self._settings = settings
-        check_engine(settings)
-        self._sets = choose_tasks(settings, config.players(), config.datasets())
-        apply_torch_threads(settings.torch_threads, settings.model.path)
-        self._spec = policy_spec(
-            settings.model, resolve_model_path(settings.model.path), seed=settings.seed
-        )
-        self._tokenizer = load_tokenizer(self._spec.path)
+        self._settings = settings = config.trainer_config()
         self._algorithm = make_algorithm(settings.algorithm)
-        self._start_parts()
+        self._parts = RLlibParts(config, settings, logdir=self.logdir, trial_id=self.trial_id)
+        # Under the names by which RLlib's own methods know them.
+        self.env_runner_group: Any = self._parts.env_runner_group
+        self.eval_env_runner_group: Any = self._parts.eval_env_runner_group
+        self.learner_group = self._parts.learner_group
         self._sampler = PlanSampler(
-            play=lambda requests: self._play(requests, "training"),
-            push=self._push,
+            play=lambda requests: self._parts.play(requests, "training"),
+            push=self._parts.push,
             temperature=settings.rollout.temperature,
             seed=settings.seed,
             max_failure_share=settings.rollout.max_failure_share,
@@ -116,7 +97,7 @@ class LLMAlgorithm(Algorithm):
         Raises:
             TrainingError: Too many episodes failed, or learners are lost again and again.
         """
-        tasks = self._sets.training.batch(self._progress.step, self._settings.tasks_per_step)
+        tasks = self._parts.sets.training.batch(self._progress.step, self._settings.tasks_per_step)
         try:
             report = train_step(
                 self._sampler, self.learner_group, self._algorithm, tasks, self._progress
@@ -141,12 +122,12 @@ class LLMAlgorithm(Algorithm):
             kinds.append(("greedy_", 0.0))
         for prefix, temperature in kinds:
             requests = evaluation_requests(
-                self._sets.held_out,
+                self._parts.sets.held_out,
                 sampling=SamplingParams(temperature=temperature),
                 seed=self._settings.seed,
             )
             result = summarize(
-                self._play(requests, "evaluation"), num_tasks=len(self._sets.held_out)
+                self._parts.play(requests, "evaluation"), num_tasks=len(self._parts.sets.held_out)
             )
             results |= {
                 f"{prefix}{EPISODE_RETURN_MEAN}": result.mean_reward,
@@ -167,9 +148,9 @@ class LLMAlgorithm(Algorithm):
         Returns:
             The directory with weights and tokenizer.
         """
-        target = Path(path).absolute() / ("adapter" if self._spec.lora_rank else "model")
+        target = Path(path).absolute() / ("adapter" if self._settings.model.lora_rank else "model")
         self.learner_group.save_policy(target)
-        self._tokenizer.save_pretrained(target)
+        self._parts.tokenizer.save_pretrained(target)
         return target
 
     def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
@@ -226,11 +207,8 @@ class LLMAlgorithm(Algorithm):
     def cleanup(self) -> None:
         """End every actor; `stop` calls it."""
         super().cleanup()
-        if self._pool is not None:
-            self._pool.close()
-        if self._own_engine is not None:
-            self._own_engine.close()
-        self._pushing.close()
+        if hasattr(self, "_parts"):  # not where setup failed
+            self._parts.close()
 
     @classmethod
     def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
@@ -239,115 +217,10 @@ class LLMAlgorithm(Algorithm):
         checked.validate()
         return PlacementGroupFactory(bundles(checked), strategy=checked.placement_strategy)
 
-    def _start_parts(self) -> None:
-        """Ask for all actors, then wait for all of them together."""
-        config, settings = self.config, self._settings
-        publishes_adapter = publishes_adapters(settings)
-        tiny_threads = 1 if settings.model.path.startswith("tiny") else config.torch_threads
-        self.evaluation_config: Any = config.get_evaluation_config_object()
-        self.evaluation_config.freeze()
-        self.env_runner_group = self._runner_group(config, config.num_env_runners)
-        if config.evaluation_num_env_runners:
-            self.eval_env_runner_group = self._runner_group(
-                self.evaluation_config, config.evaluation_num_env_runners
-            )
-        arguments = engine_arguments(settings, self._spec)
-        self._peft_config = None
-        if publishes_adapter:
-            self._peft_config = adapter_config(self._spec)
-        if config.num_engines:
-            limits = settings.rollout
-            self._pool = EnginePool(
-                config.num_engines,
-                name=settings.engine.name,
-                arguments=arguments,
-                adapter_config=self._peft_config,
-                torch_threads=tiny_threads,
-                max_model_length=limits.max_prompt_length + limits.max_response_length,
-                actor_options=[engine_options(config)] * config.num_engines,
-            )
-        self._wait_for_actors()
-        self.learner_group = LLMLearnerGroup(
-            config=config,
-            spec=self._spec,
-            rule=update_rule(
-                settings.learner,
-                settings.model,
-                settings.num_steps,
-                seed=settings.seed,
-                temperature=settings.rollout.temperature,
-            ),
-            exports_adapter=publishes_adapter,
-            torch_threads=tiny_threads,
-            actor_options=[learner_options(config)] * config.num_learners,
-        )
-        if self._pool is None:
-            self._own_engine = build_rollout_engine(settings.engine.name, arguments)
-        self._play_settings = self._make_play_settings()
-
-    def _runner_group(self, config: Any, num_env_runners: int) -> EnvRunnerGroup:
-        runnable = config.copy(copy_frozen=False)
-        runnable.env_runner_cls = LLMEnvRunner
-        return EnvRunnerGroup(
-            env_creator=None,
-            validate_env=None,
-            default_policy_class=None,
-            config=runnable,
-            num_env_runners=num_env_runners,
-            local_env_runner=num_env_runners == 0,
-            logdir=self.logdir,
-            tune_trial_id=self.trial_id,
-            pg_offset=0 if config.in_evaluation is False else self.config.num_env_runners,
-        )
-
-    def _wait_for_actors(self) -> None:
-        config = self.config
-        pending: dict[str, list[Any]] = {}
-        for name, group in (
-            ("env runners", self.env_runner_group),
-            ("evaluation env runners", self.eval_env_runner_group),
-        ):
-            if group is not None:
-                actors = group._worker_manager.actors().values()
-                pending[name] = [actor.ping.remote() for actor in actors]
-        pending["engines"] = self._pool.readiness() if self._pool else []
-        if any(pending.values()):
-            wait_until_ready(pending, resources(config), timeout=config.init_timeout_s)
-
-    def _make_play_settings(self) -> dict[str, PlaySetting]:
-        engine = self._pool.client if self._pool else self._own_engine
-        env_args = {
-            "training": self._sets.training_env_args,
-            "evaluation": self._sets.held_out_env_args,
-        }
-        return {
-            name: PlaySetting(
-                name, self._settings, self.config.players(), args, self._tokenizer, engine
-            )
-            for name, args in env_args.items()
-        }
-
-    def _play(self, requests: Any, name: str) -> Any:
-        group = self.env_runner_group
-        if name == "evaluation" and self.eval_env_runner_group is not None:
-            group = self.eval_env_runner_group
-        checked: list[RolloutRequest] = list(requests)
-        return play(group, checked, self._play_settings[name])
-
-    def _push(self, weights: Mapping[str, Any], version: int) -> None:
-        if self._pool is not None:
-            self._pool.publish(weights, version)
-            return
-        self._pushing.run(
-            push_weights(
-                self._own_engine, weights, version=version, adapter_config=self._peft_config
-            )
-        )
-
     def _publish_again(self) -> None:
         """Publish under a version that engines, which may have seen any other, take as newer."""
         self._progress.weights_version += 1
-        self._push(self.learner_group.export_weights(), self._progress.weights_version)
+        self._parts.push(self.learner_group.export_weights(), self._progress.weights_version)
 
     def _go_on_after(self, error: LearnersLost) -> None:
         self._restarts_in_a_row += 1

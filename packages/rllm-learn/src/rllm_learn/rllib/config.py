@@ -64,7 +64,6 @@ class LLMAlgorithmConfig(AlgorithmConfig):
         self.num_engines = 0
         self.num_cpus_per_engine = 0.5
         self.num_gpus_per_engine = 0.0
-        self.torch_threads: int | None = None
         self.init_timeout_s = 300.0
         self.collective_timeout_s = 300.0
         self.snapshot_every_updates = 1
