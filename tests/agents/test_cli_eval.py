@@ -182,7 +182,11 @@ def test_a_data_file_with_a_broken_row_names_the_row(tmp_path: Path) -> None:
         (["sampling.temperature=hot"], "sampling.temperature must be a number, got 'hot'"),
         (["sampling.temperature=-1"], "sampling.temperature must be in [0, 100], got -1.0"),
         (["model=no/such/model"], "model.path='no/such/model' does not exist"),
-        (["engine=vllm"], "engine.name='vllm' does not exist here; there is openai, transformers"),
+        (
+            ["engine=vlm"],
+            "engine.name='vlm' does not exist here; there is openai, transformers, vllm",
+        ),
+        (["engine.kv_cache_gib=2"], "engine.kv_cache_gib is for engine=vllm; leave it out"),
         (["engine=scripted"], "there is openai, transformers"),
         (["engine=openai"], "engine.name='openai' needs engine.base_url=ADDRESS"),
         (["engine.base_url=http://a/v1"], "engine.base_url=http://a/v1 does nothing with"),

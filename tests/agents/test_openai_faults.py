@@ -87,7 +87,7 @@ def test_an_id_that_the_tokenizer_cannot_decode_is_an_error() -> None:
 
     with (
         FakeServer() as server,
-        pytest.raises(EngineError, match=r"cannot decode .* id 121: IndexError"),
+        pytest.raises(EngineError, match=r"cannot decode .* id 258: IndexError"),
     ):
         generate(server, tokenizer=Strict())
 

@@ -283,7 +283,7 @@ def _load_tokenizer(arguments: Mapping[str, Any]) -> ChatTokenizer:
     model = arguments.get("model")
     if not isinstance(model, str | Path):
         raise UserError(
-            'the transformers engine needs a model path, rollout_engine_args={"model": "tiny"} '
+            'the engine needs a model path, rollout_engine_args={"model": "tiny"} '
             "for example, or a loaded model and tokenizer="
         )
     path = resolve_model_path(str(model))

@@ -1,6 +1,6 @@
 r"""A tiny language model that stands in for a pretrained one, made from nothing downloaded.
 
-Qwen3 architecture, 0.13 million parameters, a byte-level BPE tokenizer of its own. It is warmed
+Qwen3 architecture, 0.16 million parameters, a byte-level BPE tokenizer of its own. It is warmed
 up by supervised fine-tuning on demonstrations of teachers that are deliberately imperfect, played
 in the registered environments themselves, so that reinforcement has something to find: the
 calculator's teacher mostly blurts an answer, the reckoner forgets its carries.

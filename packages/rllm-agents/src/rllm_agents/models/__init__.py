@@ -8,7 +8,7 @@ from pathlib import Path
 from rllm_agents.errors import UserError
 
 TINY = Path(__file__).parent / "tiny"
-"""Qwen3 architecture, 0.13 M parameters, warmed up on small tasks; see docs/tiny-model.md."""
+"""Qwen3 architecture, 0.16 M parameters, warmed up on small tasks; see docs/tiny-model.md."""
 
 
 def resolve_model_path(name: str) -> Path:

@@ -50,7 +50,7 @@ class RLlibParts:
         """
         self._config = config
         self._settings = settings
-        self._names = {"logdir": logdir, "tune_trial_id": trial_id}
+        self._names: dict[str, Any] = {"logdir": logdir, "tune_trial_id": trial_id}
         check_engine(settings)
         self.sets = choose_tasks(settings, config.players(), config.datasets())
         """Training and held-out tasks."""
