@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+from agents_fakes import ByteEngine, ByteTokenizer
+
 from rllm_agents import AgentExecutionEngine, MathAgent, ScriptedEngine
+from rllm_agents.errors import UserError
 from rllm_envs import GymEnv
 
 INSTRUCTION = "Let's think step by step, and put your final answer within \\boxed{}."
@@ -61,3 +65,34 @@ def test_it_corrects_itself_in_an_environment() -> None:
     assert episode.reward == 1.0 and episode.is_correct
     assert [step.reward for step in episode.steps] == [0.0, 1.0]
     assert len(episode.steps[1].chat_completions) == 4
+
+
+@pytest.mark.parametrize(("accumulate", "num_records"), [(True, 1), (False, 3)])
+def test_every_sampled_token_is_kept_whether_or_not_thoughts_are(
+    accumulate: bool, num_records: int
+) -> None:
+    responses = ["<think>a</think>\\boxed{3}", "<think>b</think>\\boxed{4}", "\\boxed{2}"]
+    task = {"question": "What is 1 + 1?", "answer": "2", "family": "arithmetic"}
+    with AgentExecutionEngine(
+        agent_class=MathAgent,
+        agent_args={"accumulate_thinking": accumulate},
+        env_class=GymEnv,
+        env_args={"env_id": "rllm/MathRetry-v0"},
+        rollout_engine=ByteEngine(*responses),
+        tokenizer=ByteTokenizer(),
+    ) as engine:
+        (episode,) = asyncio.run(engine.execute_tasks([task]))
+    records = episode.trajectory.token_records
+    assert (episode.reward, len(records)) == (1.0, num_records)
+    spans = [(record, span) for record in records for span in record.turns]
+    assert [span.step_index for _, span in spans] == [0, 1, 2]
+    for (record, span), response in zip(spans, responses, strict=True):
+        # The last id of a turn is the one that ends it.
+        sampled = record.token_ids[span.start : span.stop - 1]
+        assert bytes(sampled).decode() == response
+
+
+@pytest.mark.parametrize("value", ["False", 0, None])
+def test_a_switch_that_is_neither_on_nor_off_is_refused(value: object) -> None:
+    with pytest.raises(UserError, match="accumulate_thinking of MathAgent must be True or False"):
+        MathAgent(accumulate_thinking=value)  # type: ignore[arg-type]

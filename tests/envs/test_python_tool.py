@@ -1,4 +1,5 @@
 import os
+import sys
 import threading
 import time
 
@@ -33,14 +34,35 @@ def test_errors_come_after_the_output_and_name_the_line():
     assert text.startswith("before\nTraceback")
     assert text.endswith("ZeroDivisionError: division by zero")
     assert 'File "program.py", line 2' in text and "<string>" not in text
+    assert "    1 / 0" in text
     assert "SyntaxError" in run("print(")
     assert "EOFError" in run("input()")
     assert run("import sys; sys.exit(3)") == "Error: the process ended with status 3"
 
 
+def test_an_error_is_shown_however_much_stands_before_it():
+    noise = "import sys\nfor i in range(20_000): print('warning', i, file=sys.stderr)\n"
+    text = run(noise + "1 / 0", max_output_characters=300)
+    assert text.endswith("ZeroDivisionError: division by zero") and len(text) <= 300
+    calls = "def f(): return g()\ndef g(): return f()\nf()"
+    assert run(calls).endswith("RecursionError: maximum recursion depth exceeded")
+
+
+def test_classes_of_the_code_can_be_pickled():
+    code = "import pickle\nclass C: pass\ntype(pickle.loads(pickle.dumps(C()))).__name__"
+    assert run(code) == "'C'"
+
+
+def test_what_the_code_does_to_its_directory_does_not_stop_the_caller():
+    pipe = "import os\nfor n in ('stdout', 'stderr'): os.mkfifo(f'../{n}')\nprint('done')"
+    assert run(pipe, timeout=3) == "done"
+    assert run("import shutil; shutil.rmtree('../work'); print('gone')") == "gone"
+
+
 def test_an_endless_loop_is_ended_in_time():
     started = time.monotonic()
-    assert "took longer than 1 s" in run("print('x', flush=True)\nwhile True: pass", timeout=1)
+    text = run("print('before')\nwhile True: pass", timeout=1)
+    assert text == "before\nError: the code took longer than 1 s and was ended"
     assert time.monotonic() - started < 10
 
 
@@ -64,6 +86,26 @@ def test_children_that_outlive_the_code_are_killed():
     assert not alive
 
 
+def test_processes_that_multiply_are_ended_together():
+    mark = "rllm-fork-" + str(os.getpid())
+    code = (
+        "import os, sys, time\n"
+        f"if not os.environ.get('MARK'): os.execve(sys.executable, [sys.executable, '-c', "
+        "'import os, time; [os.fork() for _ in range(5)]; time.sleep(60)', "
+        f"'{mark}'], {{'MARK': '1'}})"
+    )
+    assert "took longer" in run(code, timeout=1)  # 2 ** 5 processes
+    time.sleep(0.2)
+    assert not [p for p in psutil.process_iter(["cmdline"]) if mark in (p.info["cmdline"] or [])]
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="the system does not limit processes of root")
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are limited on Linux")
+def test_the_number_of_processes_is_limited():
+    code = "import os, time\nfor n in range(500):\n    if os.fork() == 0: time.sleep(60)"
+    assert "BlockingIOError" in run(code)
+
+
 def test_the_code_sees_none_of_the_callers_environment(monkeypatch):
     monkeypatch.setenv("SECRET_KEY", "abc")
     assert run("import os; print(os.environ.get('SECRET_KEY'), os.listdir('.'))") == "None []"
@@ -85,7 +127,15 @@ def test_two_calls_at_once_do_not_meet():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"timeout": 0}, {"timeout": 1e9}, {"memory_bytes": 1}, {"max_output_characters": 9}],
+    [
+        {"timeout": 0},
+        {"timeout": 1e9},
+        {"timeout": "3"},
+        {"memory_bytes": 1},
+        {"memory_bytes": 1e9},
+        {"max_output_characters": 9},
+        {"max_output_characters": 500.5},
+    ],
 )
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(EnvArgumentError, match="must be"):
@@ -95,6 +145,17 @@ def test_settings_out_of_range_are_refused(settings):
 def test_code_that_cannot_be_run_is_answered():
     assert run("\ud800").startswith("Error: ")
     assert run("1" * 200_000).startswith("Error: the code is longer")
+
+
+def test_an_environment_gives_a_call_up_before_the_tool_does():
+    tool = PythonTool(timeout=3)
+    env = ToolEnvironment({}, tools=[tool], reward_fn=lambda **_: 1.0, tool_timeout=0.3)
+    env.reset()
+    started = time.monotonic()
+    call = {"id": "c", "name": "python", "arguments": {"code": "while True: pass"}}
+    observation, *_ = env.step([call])
+    assert observation == {"tool_outputs": {"c": "Error: python took longer than 0.3 s"}}
+    assert time.monotonic() - started < 2
 
 
 def test_it_is_known_by_name_in_an_environment():

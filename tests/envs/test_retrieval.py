@@ -81,6 +81,8 @@ def test_a_file_is_indexed_once_and_again_when_it_changes(corpus):
         ('"text"', r"row 1: a row must be an object"),
         ('{"text": "a", "title": 3}', r"row 1: the title must be text"),
         ("", "has no rows"),
+        ('{"text": "a b"}\n\n{"title": "x"}', r"row 2: needs text"),
+        ('{"text": "half \\ud800"}', r"row 1: holds half of a character pair"),
     ],
 )
 def test_a_broken_corpus_is_refused_with_the_row(tmp_path, content, message):
@@ -88,6 +90,18 @@ def test_a_broken_corpus_is_refused_with_the_row(tmp_path, content, message):
     path.write_text(content)
     with pytest.raises(DatasetError, match=message):
         LocalRetrievalTool(path)
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_text(json.dumps(ROWS[0]), encoding="utf-8-sig")
+    assert "Paris" in search(LocalRetrievalTool(path), "capital")
+
+
+@pytest.mark.parametrize("corpus", [5, {"text": "a b"}])
+def test_what_is_neither_a_file_nor_rows_is_refused(corpus):
+    with pytest.raises(EnvArgumentError, match="a JSONL file or a list of rows"):
+        LocalRetrievalTool(corpus)
 
 
 def test_a_corpus_that_is_not_there_and_wrong_numbers_are_refused(tmp_path):

@@ -1,4 +1,5 @@
 import json
+import time
 
 import pytest
 
@@ -12,6 +13,11 @@ from rllm_envs.search_rewards import find_short_answer
         (r"I think \boxed{A} or \boxed{B}", ("B", "boxed")),
         ("<answer> Paris </answer> I am sure", ("Paris", "tagged")),
         ("So the answer is **Paris**.\nBye", ("Paris", "announced")),
+        ("the answer is Rome, no, the answer is Paris", ("Paris", "announced")),
+        ("The answer isn't far.\nParis", ("Paris", "last_line")),
+        ("Answer:\n\nParis", ("Paris", "last_line")),
+        ("<answer>Rome</answer> <ANSWER>a <answer>Paris</Answer>", ("Paris", "tagged")),
+        ("</answer>Paris<answer>", ("</answer>Paris<answer>", "last_line")),
         ("Some thoughts.\n\nParis.\n", ("Paris", "last_line")),
         ("<think>the answer is Rome</think>Paris", ("Paris", "last_line")),
         ("<think>the answer is Rome", None),
@@ -40,6 +46,13 @@ def test_below_the_threshold_nothing_is_earned_save_with_plain_f1():
     assert f1_reward_fn(task, action).reward == pytest.approx(2 / 9)
 
 
+def test_yes_and_no_are_right_as_a_whole_or_not_at_all():
+    assert search_reward_fn({"answer": "yes"}, r"\boxed{Yes}").reward == 1.0
+    for action in (r"\boxed{no}", r"\boxed{yes and no}"):
+        assert search_reward_fn({"answer": "yes"}, action).reward == 0.0
+        assert f1_reward_fn({"answer": "yes"}, action).reward == 0.0
+
+
 def test_no_answer_earns_nothing_and_says_so():
     output = search_reward_fn({"answer": "Paris"}, "<think>")
     assert (output.reward, output.metadata["outcome"]) == (0.0, "no_answer")
@@ -53,8 +66,11 @@ def test_a_task_without_a_reference_in_words_is_an_error(task):
 
 
 def test_a_hostile_response_is_judged_quickly():
-    assert search_reward_fn({"answer": "Paris"}, "answer is " * 200_000).is_correct is False
-    assert search_reward_fn({"answer": "Paris"}, "<answer>" * 200_000).is_correct is False
+    started = time.perf_counter()
+    for text in ("answer is ", "answer is\n", "<answer>", "</answer>", "answer ", "\\boxed{", "{"):
+        assert search_reward_fn({"answer": "Paris"}, text * 200_000).is_correct is False
+    # Each is a fraction of a second; trying every opening tag anew takes several.
+    assert time.perf_counter() - started < 5
 
 
 def test_every_real_reference_is_right_for_itself(data_dir):

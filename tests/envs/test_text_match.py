@@ -11,6 +11,11 @@ from rllm_envs.grading.text_match import is_exact_match, normalize, token_f1
         ("  \u201cAnimorphs\u201d ", "animorphs"),
         ("Theatre", "theatre"),
         ("", ""),
+        # Of articles or punctuation alone something stays, or all of them would be equal.
+        ("The The", "the the"),
+        ("A", "a"),
+        ("A!", "a"),
+        ("?!", "?!"),
     ],
 )
 def test_normalisation_drops_case_punctuation_articles_and_spaces(text, expected):
@@ -19,6 +24,7 @@ def test_normalisation_drops_case_punctuation_articles_and_spaces(text, expected
 
 def test_exact_match_is_equality_of_normalised_texts():
     assert is_exact_match("the Chief of Protocol.", "Chief of Protocol")
+    assert not is_exact_match("The", "A") and not is_exact_match("...", "The The")
     assert not is_exact_match("Chief Protocol", "Chief of Protocol")
 
 

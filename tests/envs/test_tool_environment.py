@@ -34,9 +34,9 @@ def make(**arguments):
     return ToolEnvironment(**(defaults | arguments))
 
 
-def test_reset_shows_the_task_and_calls_are_answered_by_id():
+def test_reset_shows_the_task_without_its_answer_and_calls_are_answered_by_id():
     env = make()
-    assert env.reset() == (TASK, {})
+    assert env.reset() == ({"question": TASK["question"]}, {})
     observation, reward, done, info = env.step(
         [call("calculator", {"expression": "47 * 83"}, "a"),
          call("calculator", json.dumps({"expression": "1 + 1"}), "b")]
@@ -155,7 +155,7 @@ def test_from_dict_leaves_the_callers_dict_as_it_is():
     before = dict(fields)
     env = ToolEnvironment.from_dict(fields)
     assert fields == before
-    assert env.reset()[0] == TASK
+    assert env.task == TASK
     assert env.max_steps == 2
 
 

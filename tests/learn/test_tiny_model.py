@@ -89,7 +89,7 @@ def test_the_untrained_model_loads_like_any_other_and_repeats_with_its_seed(tmp_
         build_untrained(tmp_path / name, seed=3, num_tokenizer_texts=300)
     one, two = (AutoModelForCausalLM.from_pretrained(tmp_path / n) for n in ("one", "two"))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
-    assert 100_000 < sum(p.numel() for p in one.parameters()) < 140_000
+    assert 140_000 < sum(p.numel() for p in one.parameters()) < 180_000
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "one")
     text = "What is 47 * 83? \\boxed{3901}"
     tokens = tokenizer.tokenize(text)

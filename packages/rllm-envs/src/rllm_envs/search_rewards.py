@@ -12,8 +12,8 @@ from rllm_envs.rewards import REFERENCE_FIELDS, RewardOutput
 CORRECT_F1 = 0.3
 """F1 from which on an answer that is not equal to a reference still counts."""
 
-_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
-_ANNOUNCED = re.compile(r"\banswer\s*(?:is|:)\s*(?P<answer>[^\n]+)", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
+_ANNOUNCEMENT = re.compile(r"\banswer\s*(?:is\b|:)", re.IGNORECASE)
 _ORNAMENTS = " \t\r\n*_`\"'."
 _MAX_RESPONSE = 100_000
 
@@ -54,14 +54,39 @@ def find_short_answer(response: str) -> tuple[str, str] | None:
     boxed = last_boxed(text)
     if boxed is not None:
         return boxed.strip(), "boxed"
-    tagged = _TAGGED.findall(text)
-    if tagged:
-        return tagged[-1].strip(), "tagged"
-    announced = [match.group("answer") for match in _ANNOUNCED.finditer(text)]
+    tagged = _last_tagged(text)
+    if tagged is not None:
+        return tagged.strip(), "tagged"
+    announced = _last_announced(text)
     if announced:
-        return announced[-1].strip(_ORNAMENTS), "announced"
+        return announced, "announced"
     lines = [line.strip(_ORNAMENTS) for line in text.splitlines() if line.strip(_ORNAMENTS)]
     return (lines[-1], "last_line") if lines else None
+
+
+def _last_tagged(text: str) -> str | None:
+    """Return what the last complete pair of tags holds. One pass: pairs may be opened by thousands.
+
+    Of nested opening tags the innermost counts.
+    """
+    start: int | None = None
+    last: tuple[int, int] | None = None
+    for tag in _TAG.finditer(text):
+        if not tag.group(1):
+            start = tag.end()
+        elif start is not None:
+            last, start = (start, tag.start()), None
+    return None if last is None else text[slice(*last)]
+
+
+def _last_announced(text: str) -> str:
+    """Return the rest of the line after the last announcement that has one; empty if none has."""
+    for match in reversed(list(_ANNOUNCEMENT.finditer(text))):
+        end = text.find("\n", match.end())
+        answer = text[match.end() : end if end >= 0 else None].strip(_ORNAMENTS)
+        if answer:
+            return answer
+    return ""
 
 
 def _graded(task_info: Mapping[str, Any], action: str) -> RewardOutput:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rllm_agents.agent import BaseAgent
 from rllm_agents.agents.chat import observation_text
+from rllm_agents.errors import UserError
 from rllm_agents.types import Action, Message, Step, Trajectory
 
 INSTRUCTION = "Let's think step by step, and put your final answer within \\boxed{}."
@@ -22,10 +23,18 @@ class MathAgent(BaseAgent):
     Args:
         accumulate_thinking: Whether the model sees its earlier thoughts; with False, what it wrote
             up to ``</think>`` is left out of all its messages but the last of the conversation.
-            Each turn is then a token record of its own, since history changes.
+            Where there were thoughts, the next turn starts a token record, since history changes.
+
+    Raises:
+        UserError: `accumulate_thinking` is neither True nor False.
     """
 
     def __init__(self, accumulate_thinking: bool = True) -> None:
+        if not isinstance(accumulate_thinking, bool):
+            raise UserError(
+                f"accumulate_thinking of MathAgent must be True or False, got "
+                f"{accumulate_thinking!r:.80}"
+            )
         self.accumulate_thinking = accumulate_thinking
         self.reset()
 

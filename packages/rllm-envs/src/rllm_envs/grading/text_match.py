@@ -16,9 +16,17 @@ MAX_LENGTH = 10_000
 
 
 def normalize(text: str) -> str:
-    """Return a text in lower case without punctuation, articles and surplus white space."""
-    lowered = text[:MAX_LENGTH].casefold().translate(_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", lowered).split())
+    """Return a text in lower case without punctuation, articles and surplus white space.
+
+    Where nothing would be left, as of "The The" or "!", what consists of articles or punctuation
+    stays, or all such texts would be equal.
+    """
+    lowered = text[:MAX_LENGTH].casefold()
+    plain = lowered.translate(_PUNCTUATION)
+    for kept in (_ARTICLES.sub(" ", plain), plain, lowered):
+        if kept.strip():
+            return " ".join(kept.split())
+    return ""
 
 
 def is_exact_match(answer: str, reference: str) -> bool:

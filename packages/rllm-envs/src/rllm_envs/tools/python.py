@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import IO
 
 from rllm_envs.errors import EnvArgumentError, ToolError
 from rllm_envs.tools.base import Tool
@@ -15,11 +16,13 @@ MAX_CODE_LENGTH = 100_000
 _MOST_FILE_BYTES = 16 * 2**20
 """Of any file that the code writes, what it prints included."""
 _ERROR_LINES = 12
+_SPARE_PROCESSES = 64
+"""Processes and threads that the code may add to those that its user runs already."""
 
 # Runs in the child. The limits are set there and not between fork and exec, which is unsafe in a
 # process with threads.
 _DRIVER = r"""
-import ast, resource, sys, traceback
+import ast, linecache, os, resource, signal, sys, traceback, types
 
 def limit(kind, value):
     try:
@@ -27,14 +30,34 @@ def limit(kind, value):
     except (ValueError, OSError):
         pass  # a system that does not have this limit
 
-limit(resource.RLIMIT_CPU, int(sys.argv[2]))
-limit(resource.RLIMIT_AS, int(sys.argv[3]))
-limit(resource.RLIMIT_FSIZE, int(sys.argv[4]))
+def processes_of_user():
+    count = 0
+    for entry in os.scandir("/proc"):
+        try:
+            if entry.name.isdecimal() and entry.stat().st_uid == os.getuid():
+                count += len(os.listdir(entry.path + "/task"))
+        except OSError:
+            pass  # it has ended
+    return count
+
+path, seconds, memory, size, spare = sys.argv[1], *map(int, sys.argv[2:])
+limit(resource.RLIMIT_CPU, seconds)
+limit(resource.RLIMIT_AS, memory)
+limit(resource.RLIMIT_FSIZE, size)
 limit(resource.RLIMIT_CORE, 0)
-path = sys.argv[1]
+# The limit counts all that the user runs, and the system does not hold root to it.
+if os.getuid() != 0 and os.path.isdir("/proc/self/task"):
+    limit(resource.RLIMIT_NPROC, processes_of_user() + spare)
+# Ends the process also where the caller's has gone and kills nobody.
+signal.alarm(seconds + 5)
+# What was printed by then is kept when the time is over.
+sys.stdout.reconfigure(line_buffering=True)
 source = open(path, encoding="utf-8").read()
 sys.argv = [path]
-scope = {"__name__": "__main__", "__builtins__": __builtins__}
+driver = sys.modules["__main__"]
+module = sys.modules["__main__"] = types.ModuleType("__main__")
+scope = vars(module)
+linecache.cache["program.py"] = (len(source), None, source.splitlines(True), "program.py")
 try:
     tree = ast.parse(source, "program.py")
     last = None
@@ -45,7 +68,9 @@ try:
         value = eval(compile(last, "program.py", "eval"), scope)
         if value is not None:
             print(repr(value))
-except Exception as error:
+except SystemExit:
+    raise
+except BaseException as error:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != "program.py":
         trace = trace.tb_next
@@ -61,6 +86,9 @@ class PythonTool(Tool):
     without the caller's environment variables. It is a process with limits and no sandbox: the code
     runs as the user, and can read the user's files, write where the user can, and reach the
     network. Do not let a model that you do not trust use it on a machine whose files matter.
+
+    What the code starts is killed with it, save a process that moves to a session of its own. The
+    number of processes is limited on Linux, and not for root.
 
     Args:
         timeout: Seconds of one call, in (0, 3600]; then the process and its children are killed.
@@ -81,14 +109,11 @@ class PythonTool(Tool):
         memory_bytes: int = 2**30,
         max_output_characters: int = 4000,
     ) -> None:
-        if not 0 < timeout <= 3600:
+        is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if not is_number or not 0 < timeout <= 3600:
             raise EnvArgumentError(f"timeout must be in (0, 3600] seconds, got {timeout!r}")
-        if memory_bytes < 64 * 2**20:
-            raise EnvArgumentError(f"memory_bytes must be at least 64 MiB, got {memory_bytes!r}")
-        if max_output_characters < 100:
-            raise EnvArgumentError(
-                f"max_output_characters must be at least 100, got {max_output_characters!r}"
-            )
+        _check_integer("memory_bytes", memory_bytes, 64 * 2**20)
+        _check_integer("max_output_characters", max_output_characters, 100)
         self._timeout = timeout
         self._memory_bytes = memory_bytes
         self._max_output = max_output_characters
@@ -105,46 +130,54 @@ class PythonTool(Tool):
             program = code.encode("utf-8")
         except UnicodeEncodeError:
             raise ToolError("the code holds half of a character pair") from None
-        with tempfile.TemporaryDirectory(prefix="rllm-python-") as place:
+        with tempfile.TemporaryDirectory(
+            prefix="rllm-python-", ignore_cleanup_errors=True
+        ) as place:
             directory = Path(place)
             (directory / "program.py").write_bytes(program)
             (directory / "work").mkdir()
-            status = self._run(directory)
-            printed = self._read(directory / "stdout")
-            problem = self._read(directory / "stderr")
+            # Files without a name, so that the code cannot put something else in their place.
+            with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+                status = self._run(directory, out, err)
+                printed, problem = self._start_of(out), self._end_of(err)
         return self._answer(status, printed, problem)
 
-    def _run(self, directory: Path) -> int | None:
+    def _run(self, directory: Path, out: IO[bytes], err: IO[bytes]) -> int | None:
         """Run the program and return its exit status; None when its time was over."""
-        limits = [int(self._timeout) + 1, self._memory_bytes, _MOST_FILE_BYTES]
+        limits = (int(self._timeout) + 1, self._memory_bytes, _MOST_FILE_BYTES, _SPARE_PROCESSES)
         work = directory / "work"
-        with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
-            process = subprocess.Popen(
-                [
-                    *(sys.executable, "-I", "-X", "utf8", "-c", _DRIVER),
-                    *(str(directory / "program.py"), *map(str, limits)),
-                ],
-                cwd=work,
-                env=_environment(work),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            )
-            try:
-                return process.wait(self._timeout)
-            except subprocess.TimeoutExpired:
-                return None
-            finally:
-                # Children that the code left behind too: they are in its session's group.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-I", "-X", "utf8", "-c", _DRIVER),
+                *(str(directory / "program.py"), *map(str, limits)),
+            ],
+            cwd=work,
+            env=_environment(work),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(self._timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            # Children that the code left behind too: they are in its session's group.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
-    def _read(self, path: Path) -> str:
-        # The files may be larger than what is shown; only the start is read.
-        with path.open("rb") as file:
-            return file.read(4 * self._max_output + 4).decode("utf-8", "replace")
+    # The files may be larger than what is shown, so only a part is read.
+
+    def _start_of(self, file: IO[bytes]) -> str:
+        file.seek(0)
+        return file.read(4 * self._max_output + 4).decode("utf-8", "replace")
+
+    def _end_of(self, file: IO[bytes]) -> str:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 4 * self._max_output))
+        return file.read(4 * self._max_output).decode("utf-8", "replace")
 
     def _answer(self, status: int | None, printed: str, problem: str) -> str:
         text = printed
@@ -162,6 +195,11 @@ class PythonTool(Tool):
             note = last_lines
         parts = [part for part in (text.rstrip("\n"), note) if part]
         return "\n".join(parts) if parts else "[the code printed nothing]"
+
+
+def _check_integer(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise EnvArgumentError(f"{name} must be an integer of at least {least}, got {value!r}")
 
 
 def _environment(home: Path) -> dict[str, str]:

@@ -69,8 +69,12 @@ class LocalRetrievalTool(Tool):
                 )
         if isinstance(corpus, str | Path):
             self._index = _index_of_file(Path(corpus).expanduser())
-        else:
+        elif isinstance(corpus, Iterable) and not isinstance(corpus, Mapping):
             self._index = _make_index(list(corpus), "the corpus")
+        else:
+            raise EnvArgumentError(
+                f"corpus must be a JSONL file or a list of rows, got {excerpt(corpus)}"
+            )
 
     def forward(self, query: str) -> str:
         """Return the best passages, numbered, or say that there is none.
@@ -120,10 +124,9 @@ def _index_of_file(path: Path) -> _Index:
 def _rows_of(path: Path) -> list[Any]:
     rows = []
     try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    rows.append(_parsed(line, f"{path}, row {number}"))
+        with path.open(encoding="utf-8-sig") as lines:
+            for line in filter(str.strip, lines):
+                rows.append(_parsed(line, f"{path}, row {len(rows) + 1}"))
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"the corpus {str(path)!r} cannot be read: {error}") from error
     return rows
@@ -169,4 +172,9 @@ def _passage(row: Any, place: str) -> str:
     title = row.get("title")
     if title is not None and not isinstance(title, str):
         raise DatasetError(f"{place}: the title must be text, got {excerpt(title)}")
-    return f"{title}: {text}" if title else text
+    passage = f"{title}: {text}" if title else text
+    try:
+        passage.encode()
+    except UnicodeEncodeError:
+        raise DatasetError(f"{place}: holds half of a character pair: {excerpt(row)}") from None
+    return passage
