@@ -251,7 +251,7 @@ def test_training_works_inside_a_running_event_loop(tmp_path):
 
 def test_an_engine_that_knows_only_text_is_refused_before_anything_is_loaded(tmp_path):
     for name in ("scripted", "openai"):
-        with pytest.raises(ConfigError, match=f"one of transformers .* got '{name}'"):
+        with pytest.raises(ConfigError, match=f"one of transformers, vllm .* got '{name}'"):
             trainer(tmp_path / name, engine={"name": name}).train()
 
 
