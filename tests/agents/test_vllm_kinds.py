@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from tiny_models import largest_error, plain_logprobs
@@ -80,3 +83,24 @@ def test_biases_and_an_untied_head_are_pushed_exactly(tmp_path: Path) -> None:
         assert largest_error(model, requests, play(engine, requests)) < 1e-4
     finally:
         engine.close()
+
+
+@pytest.mark.slow
+def test_an_engine_ends_with_a_driver_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "driver.py"
+    script.write_text(
+        "import time\n"
+        "from rllm_agents.rollout_engines.vllm import VLLMEngine\n"
+        "if __name__ == '__main__':\n"
+        "    engine = VLLMEngine('tiny', max_model_length=128)\n"
+        "    print('ready', flush=True)\n"
+        "    time.sleep(300)\n"
+    )
+    driver = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None and driver.stdout.readline() == "ready\n"
+    children = psutil.Process(driver.pid).children(recursive=True)
+    assert any("EngineCore" in " ".join(child.cmdline()) for child in children)
+    driver.kill()
+    driver.wait()
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert not alive

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -218,7 +219,9 @@ class VLLMEngine:
     async def _prepare(self) -> dict[str, list[str]]:
         engine = self._process.engine
         await engine.update_weight_version("0")
-        fused: Any = await engine.collective_rpc("rllm_prepare")  # one answer from each worker
+        fused: Any = await engine.collective_rpc(
+            "rllm_prepare", args=(os.getpid(),)
+        )  # one answer from each worker
         return fused[0]
 
     async def _sample(self, prompt_ids: tuple[int, ...], params: VLLMSamplingParams) -> Completion:

@@ -6,8 +6,13 @@ drives the engine, and nothing outside it imports vLLM's internals.
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
+import time
 from typing import Any
+
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class WorkerExtension:
@@ -17,16 +22,21 @@ class WorkerExtension:
     model_config: Any
     device: Any
 
-    def rllm_prepare(self) -> dict[str, list[str]]:
-        """Make the process outlive a ctrl-C, and say which modules are fused here.
+    def rllm_prepare(self, driver: int) -> dict[str, list[str]]:
+        """Make the process outlive a ctrl-C but not its driver, and say which modules are fused.
 
         A terminal sends SIGINT to every process of its group. The one that drives the engine ends
-        its step, saves and closes the engine; that takes an engine that is still there.
+        its step, saves and closes the engine; that takes an engine that is still there. A driver
+        that is killed closes nothing, and would leave an engine behind that holds its memory.
+
+        Args:
+            driver: Process id of the driver, on this machine.
 
         Returns:
             Name of a fused module -> names of the modules that it is made of.
         """
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
         packed = getattr(self.model_runner.get_model(), "packed_modules_mapping", None) or {}
         return {fused: list(parts) for fused, parts in packed.items()}
 
@@ -55,6 +65,18 @@ class WorkerExtension:
             finally:
                 finalize_layerwise_reload(model, self.model_config)
         _repack_heads(model)
+
+
+def _end_with(driver: int) -> None:
+    """End this process soon after another has ended."""
+    while True:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        try:
+            os.kill(driver, 0)
+        except ProcessLookupError:
+            os._exit(1)
+        except PermissionError:
+            pass  # it is there
 
 
 def _repack_heads(model: Any) -> None:
