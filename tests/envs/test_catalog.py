@@ -44,8 +44,8 @@ def test_each_docstring_has_the_sections_of_a_gymnasium_page(env_id):
         assert f"## {section}\n" in doc
 
 
-@pytest.mark.parametrize("env_id", IDS)
-def test_first_observations_are_short(env_id):
+@pytest.mark.parametrize("env_id", ["rllm/Arithmetic-v0", "rllm/Calculator-v0", "rllm/Math-v0"])
+def test_first_observations_fit_the_tiny_model(env_id):
     env = gymnasium.make(env_id)
     assert max(len(env.reset(seed=seed)[0]) for seed in range(50)) <= 140
 

@@ -79,7 +79,7 @@ def test_a_good_env_passes():
     [
         (GlobalRandomEnv, "seed 0 gives another episode"),
         (DiceEnv, "another episode"),
-        (WrongOracleEnv, "oracle reaches reward 0"),
+        (WrongOracleEnv, "the mean reward 0"),
         (RaisingEnv, r"step\(.*raises ValueError"),
         (ChangingInfoEnv, r"info\['score'\]"),
         (TaskChangingEnv, "shows 'Something else.'"),

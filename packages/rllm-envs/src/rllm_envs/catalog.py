@@ -23,6 +23,11 @@ class EnvEntry:
     nondeterministic: bool = False
     """Whether equal seeds may differ: only for tasks that ask a live service."""
 
+    @property
+    def category(self) -> str:
+        """The folder that the environment is in: "reasoning", "puzzles", "tool_use", ..."""
+        return self.entry_point.split(".")[1]
+
 
 CATALOG = (
     EnvEntry(
