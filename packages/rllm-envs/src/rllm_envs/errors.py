@@ -43,6 +43,14 @@ class GradingError(RllmEnvsError, RuntimeError):
     """The process that compares mathematical expressions cannot be started."""
 
 
+class SandboxError(RllmEnvsError, RuntimeError):
+    """A sandbox failed, not the program in it; nothing is known of what the program would do."""
+
+
+class SandboxUnavailableError(SandboxError):
+    """This machine does not reach the level of isolation that was asked for."""
+
+
 class MissingDependencyError(RllmEnvsError, ImportError):
     """An optional library is not installed; the message names the command that installs it."""
 
