@@ -495,7 +495,7 @@ def _(sandbox: Sandbox, machine: Machine) -> bool:
     results = [
         _run(
             sandbox,
-            f"import os\nfor _ in range(1500):\n    for n in {streams}: os.write(n, b'x' * 10**6)\n",
+            f"import os\nfor _ in range(1500):\n    for n in {streams}: os.write(n, bytes(10**6))",
         )
         for streams in ("(1,)", "(2,)", "(1, 2)")
     ]

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from rllm_envs.errors import SandboxError
 from rllm_envs.sandbox.inside.report import REPORT
@@ -248,10 +248,12 @@ class ForkedChild:
     Args:
         pipes: Its pipes; the inner ends have been handed over.
         lifeline: The socket on which the server reports the end, and which ends the child.
+        server: The server; it is marked as lost when it does not report.
     """
 
-    def __init__(self, pipes: Pipes, lifeline: socket.socket) -> None:
+    def __init__(self, pipes: Pipes, lifeline: socket.socket, server: "ForkServer") -> None:
         self._pipes = pipes
+        self._server = server
         self._lifeline = lifeline
         self.stdout, self.stderr, self.ready = pipes.stdout, pipes.stderr, pipes.ready
         self.folder = pipes.folder
@@ -274,6 +276,7 @@ class ForkedChild:
         except OSError:
             report = b""
         if len(report) != REPORT.size:
+            self._server.is_lost = True
             raise SandboxError("the fork server ended, and its programs with it")
         status, user, system, max_rss = REPORT.unpack(report)
         return _exit(os.waitstatus_to_exitcode(status), user + system, max_rss)
@@ -300,26 +303,37 @@ class ForkServer:
         self._requests, theirs = socket.socketpair()
         self._lock = threading.Lock()
         self.owner = os.getpid()
+        self.is_lost = False
+        """Whether it failed to report the end of a child."""
         setup = marshal.dumps((import_path(), list(modules))).hex()
-        with theirs:
+        with theirs, tempfile.TemporaryFile() as errors:
             self._process = spawn(
                 [os.path.join(INSIDE, "fork_server.py"), str(theirs.fileno()), setup],
                 confinement,
                 [theirs.fileno()],
+                streams=(subprocess.DEVNULL, subprocess.DEVNULL, errors.fileno()),
             )
+            theirs.close()
+            self._await_start(errors)
+
+    def _await_start(self, errors: IO[bytes]) -> None:
         self._requests.settimeout(START_SECONDS)
         try:
             is_ready = self._requests.recv(1) == b"R"
         except OSError:
             is_ready = False
         if not is_ready:
+            self.is_lost = True
             self.close()
-            raise SandboxError("the fork server does not start")
+            errors.seek(0)
+            reason = errors.read()[-500:].decode("utf-8", "replace").strip()
+            raise SandboxError(f"the fork server does not start: {reason or 'it says nothing'}")
 
     @property
     def is_alive(self) -> bool:
         """Whether it takes programs, and those of this process."""
-        return self.owner == os.getpid() and self._process.poll() is None
+        is_ours = self.owner == os.getpid()
+        return is_ours and not self.is_lost and self._process.poll() is None
 
     def start(self, program: Program, channels: Sequence[int] = ()) -> ForkedChild:
         """Start a child for a program.
@@ -342,9 +356,10 @@ class ForkServer:
         except OSError as error:
             ours.close()
             pipes.close()
+            self.is_lost = True
             raise SandboxError(f"the fork server does not answer: {error}") from error
         pipes.close_inner()
-        return ForkedChild(pipes, ours)
+        return ForkedChild(pipes, ours, self)
 
     def close(self) -> None:
         """End the server and all that it runs."""
@@ -352,7 +367,7 @@ class ForkServer:
         if self.owner != os.getpid():
             return  # a fork of the process that started it, which goes on using it
         try:
-            self._process.wait(END_SECONDS)
+            self._process.wait(0.0 if self.is_lost else END_SECONDS)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

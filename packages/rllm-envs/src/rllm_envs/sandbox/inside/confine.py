@@ -8,10 +8,10 @@ decided outside (``sandbox.policy``) and arrives as plain data.
 import ctypes
 import os
 import resource
-import signal
 import struct
 
 _PR_SET_PDEATHSIG = 1
+_SIGKILL = 9  # the signal module takes a few milliseconds to import
 _PR_SET_SECCOMP = 22
 _PR_SET_NO_NEW_PRIVS = 38
 _SECCOMP_MODE_FILTER = 2
@@ -40,7 +40,7 @@ def end_with_parent(parent: int) -> None:
         ConfineError: The parent has ended already.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    _check(libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "PR_SET_PDEATHSIG")
+    _check(libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0), "PR_SET_PDEATHSIG")
     if os.getppid() != parent:
         raise ConfineError("the process that asked for the run has ended")
 

@@ -144,7 +144,8 @@ def main() -> None:
     paths, modules = marshal.loads(bytes.fromhex(sys.argv[2]))
     sys.path[1:] = paths
     for name in modules:
-        importlib.import_module(name)
+        with contextlib.suppress(ImportError):  # it is not installed
+            importlib.import_module(name)
     # The collector would otherwise write to every object that the children share.
     gc.collect()
     gc.freeze()

@@ -1,13 +1,18 @@
 """Run one program in the process that has been confined for it, and end the process."""
 
+from __future__ import annotations
+
 import fcntl
 import os
 import resource
 import sys
-import types
-from typing import Any, NoReturn
 
 from confine import ConfineError, end_with_parent, limit_resources, lock_down
+
+# Importing typing takes longer than all else that happens here.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 PROGRAM = "program.py"
 """The name that tracebacks show."""
@@ -78,7 +83,7 @@ def _new_randomness() -> None:
 
 def new_scope() -> dict[str, Any]:
     """Return the globals of a fresh ``__main__`` module."""
-    module = sys.modules["__main__"] = types.ModuleType("__main__")
+    module = sys.modules["__main__"] = type(sys)("__main__")
     # Without the site module these are absent, and programs call them.
     module.__dict__["exit"] = module.__dict__["quit"] = sys.exit
     return module.__dict__
