@@ -50,6 +50,27 @@ CATALOG = (
         "rllm_envs.tool_use.calculator:CalculatorEnv",
         "multiply with a calculator at hand, a few turns",
     ),
+    EnvEntry(
+        "rllm/PythonCode-v0",
+        "rllm_envs.coding.python_code:PythonCodeEnv",
+        "write a small Python function, checked by hidden tests, one turn",
+    ),
+    EnvEntry(
+        "rllm/PythonCodeHard-v0",
+        "rllm_envs.coding.python_code:PythonCodeEnv",
+        "write a Python function of five steps, one turn",
+        kwargs={"num_steps": 5, "num_tests": 12},
+    ),
+    EnvEntry(
+        "rllm/CodeRepair-v0",
+        "rllm_envs.coding.code_repair:CodeRepairEnv",
+        "mend a function with one wrong step, with feedback, a few turns",
+    ),
+    EnvEntry(
+        "rllm/Code-v0",
+        "rllm_envs.coding.code_problem:CodeEnv",
+        "programming problems of a data set, graded by their tests, one turn",
+    ),
 )
 """All environments of this package."""
 

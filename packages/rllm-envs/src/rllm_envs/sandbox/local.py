@@ -1,7 +1,7 @@
 """``Sandbox``: runs programs on this machine, each in a process that has given up its rights."""
 
-import asyncio
-import concurrent.futures
+from __future__ import annotations
+
 import contextlib
 import functools
 import logging
@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllm_envs.errors import EnvArgumentError, SandboxError
 from rllm_envs.sandbox.launch import ForkedChild, ForkServer, FreshChild
@@ -24,6 +24,9 @@ from rllm_envs.sandbox.results import (
     source_problem,
 )
 from rllm_envs.sandbox.supervise import Watch
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 PRELOADED = ("numpy", "sympy", "json", "re", "math", "collections", "itertools", "functools")
 """What a fork server loads by default, so that programs need not."""
@@ -80,7 +83,7 @@ class Sandbox:
         self._lock = threading.Lock()
         self._server: ForkServer | None = None
         self._is_closed = False
-        self._threads: concurrent.futures.ThreadPoolExecutor | None = None
+        self._threads: ThreadPoolExecutor | None = None
         _log.log(logging.WARNING if self.level == "process" else logging.INFO, self.description)
 
     @property
@@ -132,6 +135,8 @@ class Sandbox:
             code: As for ``run``.
             arguments: As for ``run``.
         """
+        import asyncio  # loaded already by who awaits this
+
         limit_names = ("timeout_seconds", "memory_bytes", "output_bytes", "writable_bytes")
         limits = Limits(**{name: arguments.pop(name) for name in limit_names if name in arguments})
         stdin = as_bytes(arguments.pop("stdin", b""), "stdin")
@@ -219,7 +224,7 @@ class Sandbox:
             if self._threads is not None:
                 self._threads.shutdown(wait=False)
 
-    def __enter__(self) -> "Sandbox":
+    def __enter__(self) -> Sandbox:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -234,10 +239,12 @@ class Sandbox:
             self._server.close()
             self._server = None
 
-    def _executor(self) -> concurrent.futures.ThreadPoolExecutor:
+    def _executor(self) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor  # not loaded for who never awaits
+
         with self._lock:
             if self._threads is None:
-                self._threads = concurrent.futures.ThreadPoolExecutor(
+                self._threads = ThreadPoolExecutor(
                     self._max_parallel, thread_name_prefix="rllm-sandbox"
                 )
             return self._threads
