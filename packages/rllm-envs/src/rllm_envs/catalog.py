@@ -50,6 +50,12 @@ CATALOG = (
         "rllm_envs.tool_use.calculator:CalculatorEnv",
         "multiply with a calculator at hand, a few turns",
     ),
+    EnvEntry(
+        "rllm/TicTacToe-v0",
+        "rllm_envs.multi_agent.tictactoe:TicTacToeEnv",
+        "noughts and crosses against an opponent",
+        reward_threshold=0.8,
+    ),
 )
 """All environments of this package."""
 

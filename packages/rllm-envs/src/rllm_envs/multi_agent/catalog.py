@@ -1,0 +1,70 @@
+"""The table of games for several agents, and their entry into PettingZoo's registry."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class GameEntry:
+    """One game. Written in ``GAMES``, read by registration and by ``make_aec``/``make_parallel``."""
+
+    id: str
+    """PettingZoo id; a game with a single-agent view has the same id in Gymnasium's registry."""
+    kind: Literal["aec", "parallel"]
+    """"aec": agents move in turns; "parallel": all move at once."""
+    game: str
+    """Class of the rules as "module:name", so that nothing is imported before it is made."""
+    summary: str
+    """What the agents do, in a few words."""
+    num_players: int
+    """Agents of a game with the default arguments."""
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    """Registered arguments: names and numbers."""
+
+
+GAMES = (
+    GameEntry(
+        "rllm/TicTacToe-v0",
+        "aec",
+        "rllm_envs.multi_agent.tictactoe:TicTacToe",
+        "noughts and crosses",
+        2,
+    ),
+)
+"""All games for several agents."""
+
+SHELLS = {
+    "aec": "rllm_envs.multi_agent.aec:TextAECEnv",
+    "parallel": "rllm_envs.multi_agent.parallel:TextParallelEnv",
+}
+"""The PettingZoo class of each kind."""
+
+
+def register_games() -> bool:
+    """Register each game in PettingZoo's registry, unless its id is taken.
+
+    Returns:
+        Whether there is a registry: False where PettingZoo is not installed, or is of a version
+        before 1.27, which has none.
+    """
+    try:
+        import pettingzoo  # an optional library
+    except ImportError:
+        return False
+    if not hasattr(pettingzoo, "register"):
+        return False
+    registries = {"aec": pettingzoo.aec_registry, "parallel": pettingzoo.parallel_registry}
+    for entry in GAMES:
+        if entry.id not in registries[entry.kind]:
+            pettingzoo.register(
+                entry.kind,
+                entry.id,
+                SHELLS[entry.kind],
+                kwargs={"game": entry.game, **entry.kwargs},
+            )
+    return True
+
+
+def find_game(env_id: str, kind: str) -> GameEntry | None:
+    """Return the game of an id and a kind, or None where there is none."""
+    return next((entry for entry in GAMES if (entry.id, entry.kind) == (env_id, kind)), None)
