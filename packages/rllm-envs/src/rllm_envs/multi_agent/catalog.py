@@ -30,6 +30,41 @@ GAMES = (
         "noughts and crosses",
         2,
     ),
+    GameEntry(
+        "rllm/ConnectFour-v0",
+        "aec",
+        "rllm_envs.multi_agent.connect_four:ConnectFour",
+        "four in a row on seven columns",
+        2,
+    ),
+    GameEntry(
+        "rllm/Nim-v0",
+        "aec",
+        "rllm_envs.multi_agent.nim:Nim",
+        "take the last object from piles",
+        2,
+    ),
+    GameEntry(
+        "rllm/KuhnPoker-v0",
+        "aec",
+        "rllm_envs.multi_agent.kuhn_poker:KuhnPoker",
+        "poker with three cards",
+        2,
+    ),
+    GameEntry(
+        "rllm/LeducPoker-v0",
+        "aec",
+        "rllm_envs.multi_agent.leduc_poker:LeducPoker",
+        "poker with six cards and a public card",
+        2,
+    ),
+    GameEntry(
+        "rllm/LiarsDice-v0",
+        "aec",
+        "rllm_envs.multi_agent.liars_dice:LiarsDice",
+        "bid on dice that are partly hidden, or call the bluff",
+        2,
+    ),
 )
 """All games for several agents."""
 

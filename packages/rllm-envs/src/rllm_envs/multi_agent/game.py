@@ -32,8 +32,8 @@ def boxed(move: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """Return a move in lower case with single spaces, as moves are compared."""
-    return " ".join(text.lower().split())
+    """Return a move as moves are compared: lower case, commas and spaces as single spaces."""
+    return " ".join(text.lower().replace(",", " ").split())
 
 
 class TextGame(ABC):
