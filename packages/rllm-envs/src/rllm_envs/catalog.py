@@ -71,7 +71,7 @@ CATALOG = (
         "rllm/KuhnPoker-v0",
         "rllm_envs.multi_agent.kuhn_poker:KuhnPokerEnv",
         "poker with three cards against an opponent, ten hands",
-        reward_threshold=0.1,
+        reward_threshold=0.05,
     ),
     EnvEntry(
         "rllm/LeducPoker-v0",
@@ -83,7 +83,7 @@ CATALOG = (
         "rllm/LiarsDice-v0",
         "rllm_envs.multi_agent.liars_dice:LiarsDiceEnv",
         "bid on hidden dice against an opponent",
-        reward_threshold=0.5,
+        reward_threshold=0.7,
     ),
 )
 """All environments of this package."""

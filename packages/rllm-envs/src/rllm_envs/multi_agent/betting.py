@@ -113,7 +113,7 @@ class BettingGame(TurnGame):
         self.deals: list[str] = []
         self.hand = 0
         self.rounds: Rounds = ("",)
-        self.net = {agent: 0 for agent in self.agents}
+        self.net = dict.fromkeys(self.agents, 0)
         self.results: list[str] = []
 
     @abstractmethod

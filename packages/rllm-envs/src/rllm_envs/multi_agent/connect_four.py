@@ -127,14 +127,14 @@ class ConnectFour(TurnGame):
 
     ## Arguments
     ``opening_plies`` (0 to 6, default 0): random moves that are made before the game starts.
-    ``depth`` (1 to 8, default 4): how far the expert looks ahead, a few milliseconds at 4.
+    ``depth`` (1 to 8, default 3): how far the expert looks ahead; 1 to 2 milliseconds a move at 3.
     Task: ``{"opening": [4, 4], "seed": 3}``.
     """
 
     agents = ("player_0", "player_1")
     max_moves = ROWS * COLUMNS // 2
 
-    def __init__(self, *, opening_plies: int = 0, depth: int = 4) -> None:
+    def __init__(self, *, opening_plies: int = 0, depth: int = 3) -> None:
         super().__init__()
         self.opening_plies = check_integer("opening_plies", opening_plies, 0, MAX_OPENING)
         self.depth = check_integer("depth", depth, 1, 8)
@@ -229,7 +229,7 @@ class ConnectFourEnv(SingleAgentView):
     ``turn``, ``turns_left``.
 
     ## Arguments
-    ``opening_plies`` (0 to 6, default 0), ``depth`` (1 to 8, default 4: of the expert),
+    ``opening_plies`` (0 to 6, default 0), ``depth`` (1 to 8, default 3: of the expert),
     ``opponent`` ("random", "expert" or a function of observation and info that returns a text;
     default "random"), ``seat`` ("first", "second" or "random", the default), ``max_retries`` (0 to
     10, default 2), ``split`` ("train", "test" or "all").
@@ -243,7 +243,7 @@ class ConnectFourEnv(SingleAgentView):
         self,
         *,
         opening_plies: int = 0,
-        depth: int = 4,
+        depth: int = 3,
         opponent: Opponent = "random",
         seat: str = "random",
         max_retries: int = 2,

@@ -14,10 +14,11 @@ import numpy as np
 from rllm_envs.core import MAX_DRAWS
 from rllm_envs.errors import EnvArgumentError, RllmEnvsError, excerpt
 from rllm_envs.multi_agent.checks import task_integer
-from rllm_envs.parsing import boxed_answer
+from rllm_envs.parsing import boxed_answer, strip_thoughts
 from rllm_envs.tasks import Task, task_split
 
 MAX_SEED = 2**32 - 1
+BACKSLASH = "\\"
 MAX_ECHO = 40
 """Characters of an illegal move that its author is shown again."""
 
@@ -34,6 +35,21 @@ def boxed(move: str) -> str:
 def normalised(text: str) -> str:
     """Return a move as moves are compared: lower case, commas and spaces as single spaces."""
     return " ".join(text.lower().replace(",", " ").split())
+
+
+def words_around_box(text: str, limit: int) -> str:
+    """Return what an action says outside of thoughts and its last box, on one line.
+
+    Args:
+        text: The action.
+        limit: The most characters that are kept.
+    """
+    spoken = strip_thoughts(text)
+    answer = boxed_answer(text)
+    if answer is not None:
+        before, _, after = spoken.rpartition(f"{{{answer}}}")
+        spoken = f"{before.rpartition('boxed')[0].removesuffix(BACKSLASH)} {after}"
+    return " ".join(spoken.split())[:limit]
 
 
 class TextGame(ABC):

