@@ -207,7 +207,7 @@ def test_unknown_ids_and_arguments_are_refused_with_what_there_is():
         make_aec("rllm/TikTakToe-v0")
     with pytest.raises(UnknownEnvError, match="parallel"):
         make_parallel("rllm/TicTacToe-v0")
-    with pytest.raises(EnvArgumentError, match="openings.*it takes opening_plies"):
+    with pytest.raises(EnvArgumentError, match=r"openings.*it takes opening_plies"):
         make_aec("rllm/TicTacToe-v0", openings=1)
     with pytest.raises(EnvArgumentError, match="max_retries"):
         make_aec("rllm/TicTacToe-v0", max_retries=11)

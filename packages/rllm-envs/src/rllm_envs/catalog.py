@@ -70,7 +70,7 @@ CATALOG = (
     EnvEntry(
         "rllm/KuhnPoker-v0",
         "rllm_envs.multi_agent.kuhn_poker:KuhnPokerEnv",
-        "poker with three cards against an opponent, ten hands",
+        "poker with three cards against an opponent, twenty hands",
         reward_threshold=0.05,
     ),
     EnvEntry(

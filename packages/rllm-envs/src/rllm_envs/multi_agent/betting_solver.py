@@ -29,49 +29,62 @@ def deals(betting: BettingRules) -> dict[Deal, float]:
 
 def solve(betting: BettingRules, iterations: int) -> dict[str, dict[str, float]]:
     """Return an approximate equilibrium: the linearly weighted mean strategy of CFR+."""
-    regrets: dict[str, dict[str, float]] = {}
-    sums: dict[str, dict[str, float]] = {}
-    chances = deals(betting)
+    learning = _Learning(betting)
+    for iteration in range(1, iterations + 1):
+        for learner in (0, 1):
+            learning.iterate(learner, float(iteration))
+    return {key: _normalised(total) for key, total in learning.sums.items()}
 
-    def current(key: str, letters: str) -> dict[str, float]:
-        regret = regrets.setdefault(key, dict.fromkeys(letters, 0.0))
-        total = sum(regret.values())
-        return {a: regret[a] / total if total > 0 else 1 / len(letters) for a in letters}
 
-    def walk(deal: Deal, rounds: Rounds, reach: list[float], learner: int, weight: float) -> float:
+class _Learning:
+    """Regrets and summed strategies of all information sets."""
+
+    def __init__(self, betting: BettingRules) -> None:
+        self.betting = betting
+        self.chances = deals(betting)
+        self.regrets: dict[str, dict[str, float]] = {}
+        self.sums: dict[str, dict[str, float]] = {}
+        self.deltas: dict[str, dict[str, float]] = {}
+
+    def iterate(self, learner: int, weight: float) -> None:
+        """Walk all deals once for one player; negative regrets are forgotten (the + of CFR+)."""
+        self.deltas = defaultdict(lambda: defaultdict(float))
+        for deal, chance in self.chances.items():
+            reach = [1.0, 1.0]
+            reach[1 - learner] = chance
+            self._walk(deal, ("",), reach, learner, weight)
+        for key, delta in self.deltas.items():
+            for letter, change in delta.items():
+                self.regrets[key][letter] = max(0.0, self.regrets[key][letter] + change)
+
+    def _policy(self, key: str, letters: str) -> dict[str, float]:
+        return _normalised(self.regrets.setdefault(key, dict.fromkeys(letters, 0.0)))
+
+    def _walk(
+        self, deal: Deal, rounds: Rounds, reach: list[float], learner: int, weight: float
+    ) -> float:
         """Return the value for the learner; collect regrets, or the other's mean strategy."""
-        if betting.is_over(rounds):
-            gain = betting.gain(rounds, deal[:2], deal[2])
+        if self.betting.is_over(rounds):
+            gain = self.betting.gain(rounds, deal[:2], deal[2])
             return gain if learner == 0 else -gain
         player = len(rounds[-1]) % 2
-        key = betting.information(deal[player], deal[2], rounds)
-        policy = current(key, betting.legal(rounds))
+        key = self.betting.information(deal[player], deal[2], rounds)
+        policy = self._policy(key, self.betting.legal(rounds))
         values: dict[str, float] = {}
         for letter, chance in policy.items():
             lower = list(reach)
             lower[player] *= chance
-            values[letter] = walk(deal, betting.after(rounds, letter), lower, learner, weight)
+            after = self.betting.after(rounds, letter)
+            values[letter] = self._walk(deal, after, lower, learner, weight)
         mean = sum(policy[letter] * value for letter, value in values.items())
         if player == learner:
             for letter, value in values.items():
-                deltas[key][letter] += reach[1 - player] * (value - mean)
+                self.deltas[key][letter] += reach[1 - player] * (value - mean)
         else:
-            total = sums.setdefault(key, dict.fromkeys(policy, 0.0))
+            total = self.sums.setdefault(key, dict.fromkeys(policy, 0.0))
             for letter, chance in policy.items():
                 total[letter] += weight * reach[player] * chance
         return mean
-
-    for iteration in range(1, iterations + 1):
-        for learner in (0, 1):
-            deltas: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-            for deal, chance in chances.items():
-                reach = [1.0, 1.0]
-                reach[1 - learner] = chance
-                walk(deal, ("",), reach, learner, float(iteration))
-            for key, delta in deltas.items():
-                for letter, change in delta.items():
-                    regrets[key][letter] = max(0.0, regrets[key][letter] + change)
-    return {key: _normalised(total) for key, total in sums.items()}
 
 
 def value(betting: BettingRules, first: Strategy, second: Strategy) -> float:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class GameEntry:
-    """One game. Written in ``GAMES``, read by registration and by ``make_aec``/``make_parallel``."""
+    """One game. Written in ``GAMES``, read by registration and by ``make_aec``."""
 
     id: str
     """PettingZoo id; a game with a single-agent view has the same id in Gymnasium's registry."""

@@ -77,10 +77,8 @@ class Position:
             return self._guess()
         best = -WIN * 2
         for column in self.columns():
-            if self.drop(column):
-                value = WIN + depth
-            else:
-                value = -self.search(depth - 1, -beta, -alpha)
+            won = self.drop(column)
+            value = WIN + depth if won else -self.search(depth - 1, -beta, -alpha)
             self.take_back(column)
             if value > best:
                 best = value
@@ -161,10 +159,10 @@ class ConnectFour(TurnGame):
         """Return the rules."""
         mark = MARKS[self.agents.index(agent)]
         return (
-            f"You play Connect Four as {agent} with the mark {mark}; X begins. A stone drops to the "
-            "lowest free cell of its column. Four of your marks in a row, column or diagonal win. "
-            "Columns are numbered 1 to 7 from left to right. Write the column of your stone in "
-            "\\boxed{}, such as \\boxed{4}."
+            f"You play Connect Four as {agent} with the mark {mark}; X begins. A stone drops to "
+            "the lowest free cell of its column. Four of your marks in a row, column or diagonal "
+            "win. Columns are numbered 1 to 7 from left to right. Write the column of your stone "
+            "in \\boxed{}, such as \\boxed{4}."
         )
 
     def view(self, agent: str) -> str:

@@ -114,6 +114,10 @@ class TextGame(ABC):
         self.num_moves = 0
         self.set_up(task)
 
+    def split_basis(self, task: Task) -> Task:
+        """Return what decides to which split a drawn task belongs: all of it by default."""
+        return task
+
     def with_seed(self, task: Task) -> Task:
         """Return a given task with its seed, 0 by default, once ``validate_task`` accepts it.
 
@@ -340,13 +344,18 @@ class Referee:
 
 
 def draw_task(game: TextGame, rng: np.random.Generator, split: str) -> Task:
-    """Return a task of the game, seed included, that belongs to a split (see ``task_split``).
+    """Return a task of the game, seed included, that belongs to a split.
+
+    Args:
+        game: The game.
+        rng: Where chance comes from.
+        split: "train", "test" (see ``tasks.task_split`` and ``split_basis``) or "all".
 
     Raises:
         EnvArgumentError: No task of the split is found.
     """
     for _ in range(MAX_DRAWS):
         task = game.generate_task(rng) | {"seed": int(rng.integers(MAX_SEED + 1))}
-        if split == "all" or task_split(task) == split:
+        if split == "all" or task_split(game.split_basis(task)) == split:
             return task
     raise EnvArgumentError(f'{type(game).__name__}: no task of split "{split}" is found')

@@ -87,7 +87,7 @@ class KuhnPokerEnv(SingleAgentView):
     ``turn``, ``turns_left``.
 
     ## Arguments
-    ``num_hands`` (1 to 50, default 10), ``opponent`` ("random", "expert" or a function of
+    ``num_hands`` (1 to 50, default 20), ``opponent`` ("random", "expert" or a function of
     observation and info that returns a text; default "random"), ``seat`` ("first", "second" or
     "random", the default), ``max_retries`` (0 to 10, default 2), ``split`` ("train", "test" or
     "all").
@@ -104,7 +104,7 @@ class KuhnPokerEnv(SingleAgentView):
     def __init__(
         self,
         *,
-        num_hands: int = 10,
+        num_hands: int = 20,
         opponent: Opponent = "random",
         seat: str = "random",
         max_retries: int = 2,

@@ -16,7 +16,9 @@ def leduc_strategy() -> dict[str, dict[str, float]]:
     The table is the output of ``betting_solver.solve(LEDUC, 1500)`` in whole per cents. A best
     reply wins 0.011 chips per hand against it; against play at random, 2.37.
     """
-    table = resources.files(__package__).joinpath("leduc_strategy.txt").read_text("ascii")
+    table = (
+        resources.files("rllm_envs.multi_agent").joinpath("leduc_strategy.txt").read_text("ascii")
+    )
     strategy = {}
     for line in table.splitlines():
         key, *chances = line.split()

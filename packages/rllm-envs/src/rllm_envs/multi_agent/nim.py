@@ -82,6 +82,10 @@ class Nim(TurnGame):
             if is_won(piles, self.misere):
                 return {"piles": piles}
 
+    def split_basis(self, task: Task) -> Task:
+        """Return the piles alone, so that no split meets a position of the other."""
+        return {"piles": task["piles"]}
+
     def validate_task(self, task: Task) -> Task:
         """Check that ``piles`` lists 1 to 6 piles of 1 to 20 objects."""
         return {"piles": task_integers(task, "piles", 1, MAX_OBJECTS, (1, MAX_PILES))}

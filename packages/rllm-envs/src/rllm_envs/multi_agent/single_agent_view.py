@@ -8,7 +8,7 @@ import numpy as np
 from rllm_envs.core import Response, TextEnv
 from rllm_envs.errors import EnvArgumentError, TaskError, excerpt
 from rllm_envs.multi_agent.checks import check_choice, check_integer
-from rllm_envs.multi_agent.game import MAX_SEED, Referee, TurnGame
+from rllm_envs.multi_agent.game import Referee, TurnGame, draw_task
 from rllm_envs.tasks import Task
 
 SEATS = ("first", "second", "random")
@@ -75,12 +75,7 @@ class SingleAgentView(TextEnv):
 
     def generate_task(self) -> Task:
         """Return the chance of one game with ``seat`` and ``seed``."""
-        task = self.game.generate_task(self.np_random)
-        index = SEATS.index(self.seat)
-        if self.seat == "random":
-            index = int(self.np_random.integers(len(self.game.agents)))
-        seed = int(self.np_random.integers(MAX_SEED + 1))
-        return task | {"seat": self.game.agents[index], "seed": seed}
+        return self._seated(draw_task(self.game, self.np_random, "all"))
 
     def validate_task(self, task: Task) -> Task:
         """Check ``seat`` (the first agent by default), ``seed`` (0 by default) and the game."""
@@ -123,6 +118,16 @@ class SingleAgentView(TextEnv):
         if self.game.lists_moves:
             info["action_mask"] = self.game.legal_actions(self._agent)
         return info
+
+    def _draw_task(self) -> Task:
+        # The game decides what of a task makes it another instance: not the seat, for one.
+        return self._seated(draw_task(self.game, self.np_random, self.split))
+
+    def _seated(self, task: Task) -> Task:
+        index = SEATS.index(self.seat)
+        if self.seat == "random":
+            index = int(self.np_random.integers(len(self.game.agents)))
+        return task | {"seat": self.game.agents[index]}
 
     def _play_others(self) -> None:
         while (agent := self.game.agent_to_move) not in (None, self._agent):

@@ -54,8 +54,13 @@ class SolverJudge(TurnGame):
     def generate_task(self, rng: np.random.Generator) -> Task:
         """Return a problem of ``rllm/Math-v0``."""
         families = sorted(FAMILIES)
-        question, answer = FAMILIES[families[int(rng.integers(len(families)))]](rng)
-        return {"question": question, "answer": str(answer)}
+        family = families[int(rng.integers(len(families)))]
+        question, answer = FAMILIES[family](rng)
+        return {"question": question, "answer": str(answer), "family": family}
+
+    def split_basis(self, task: Task) -> Task:
+        """Return the problem as ``rllm/Math-v0`` has it, so that both split it alike."""
+        return {name: task[name] for name in ("question", "answer", "family")}
 
     def validate_task(self, task: Task) -> Task:
         """Check that ``question`` is a text and ``answer`` one that is a number."""

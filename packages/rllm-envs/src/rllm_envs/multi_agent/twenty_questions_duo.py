@@ -59,6 +59,10 @@ class TwentyQuestionsDuo(TurnGame):
         """Return ``{"thing": "cat"}``, uniform over the table."""
         return {"thing": THINGS[int(rng.integers(len(THINGS)))]}
 
+    def split_basis(self, task: Task) -> Task:
+        """Return the thing alone, so that no split meets a thing of the other."""
+        return {"thing": task["thing"]}
+
     def validate_task(self, task: Task) -> Task:
         """Check that the table has the thing."""
         if task.get("thing") not in THINGS:
