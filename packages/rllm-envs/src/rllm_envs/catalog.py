@@ -71,7 +71,7 @@ CATALOG = (
         "rllm/KuhnPoker-v0",
         "rllm_envs.multi_agent.kuhn_poker:KuhnPokerEnv",
         "poker with three cards against an opponent, twenty hands",
-        reward_threshold=0.05,
+        reward_threshold=0.1,
     ),
     EnvEntry(
         "rllm/LeducPoker-v0",

@@ -237,6 +237,7 @@ class BettingGame(TurnGame):
         how = f"{first if len(self.rounds[-1]) % 2 else second} folded"
         if not self.rounds[-1].endswith("f"):
             how = ", ".join(f"{agent} had {self.card(agent)}" for agent in self.agents)
+            how += f", public {self.public_card()}" if self.public_card() else ""
         who = first if gain > 0 else second
         result = f"{who} won {abs(gain)}" if gain else "nobody won"
         self.results.append(f"Hand {self.hand + 1}: {result} ({how}).")

@@ -163,7 +163,8 @@ class Negotiation(TurnGame):
     def expert_move(self, agent: str) -> str:
         """Return the move of a player that concedes evenly, from the whole pool to half its worth.
 
-        Of the divisions worth as much as it aims at, it asks for the one with the fewest goods.
+        Of the divisions worth as much as it aims at, it asks for the one with the fewest goods,
+        each counted once more for every time that the other has asked for its kind.
         """
         own = self.values[agent]
         left = self._moves_left()
@@ -179,8 +180,15 @@ class Negotiation(TurnGame):
             for division in itertools.product(*(range(count + 1) for count in self.pool))
             if _worth(division, own) >= aim
         ]
-        best = min(options, key=lambda division: (sum(division), -_worth(division, own)))
+        asked = [
+            1 + sum(wanted[kind] > 0 for wanted in self._proposals_of(self.other(agent)))
+            for kind in range(len(GOODS))
+        ]
+        best = min(options, key=lambda option: (_worth(option, asked), -_worth(option, own)))
         return " ".join(map(str, best))
+
+    def _proposals_of(self, agent: str) -> list[list[int]]:
+        return self.proposals[self.agents.index(agent) :: 2]
 
     def _moves_left(self) -> int:
         return self.max_proposals - len(self.proposals)
