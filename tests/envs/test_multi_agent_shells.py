@@ -61,7 +61,7 @@ def test_illegal_texts_keep_the_turn_and_then_forfeit():
     env.step(r"\boxed{2}")
     env.step("hm")
     assert env.agent_selection == "sayer_1"
-    observation, reward, terminated, _, info = env.last()
+    observation, _, _, _, info = env.last()
     assert observation.startswith("Say how many to count down.\n\nWrite your move in \\boxed{}")
     assert info == {"invalid": True, "turn": 1, "action_mask": (r"\boxed{1}", r"\boxed{2}")}
     assert env.infos["sayer_0"]["action_mask"] == ()

@@ -66,7 +66,7 @@ def test_what_a_player_reads_does_not_depend_on_the_values_of_the_other():
     assert len(seen) == 1
 
 
-def test_two_experts_agree_on_most_tasks_and_share_well():
+def test_two_experts_always_agree_and_share_well():
     game = Negotiation()
     rng = np.random.default_rng(0)
     totals = []
@@ -78,9 +78,9 @@ def test_two_experts_agree_on_most_tasks_and_share_well():
         while game.agent_to_move is not None:
             game.play(game.current, game.expert_action(game.current))
         totals.append(sum(game.scores.values()))
-    assert sum(total > 0 for total in totals) >= 48
+    assert min(totals) > 0
     # Half of everything for both would be 1.
-    assert sum(totals) / 50 > 1.1
+    assert sum(totals) / 50 > 1.3
 
 
 @pytest.mark.parametrize(

@@ -168,12 +168,12 @@ class Negotiation(TurnGame):
         """
         own = self.values[agent]
         left = self._moves_left()
-        # The player that has the last move can only accept there.
         share = (left - 1) / max(1, self.max_proposals - 1)
         aim = TOTAL / 2 + share * (TOTAL / 2 - 1)
         if self.proposals:
+            # The last move can only accept: a proposal there would find no answer.
             offered = [n - wanted for n, wanted in zip(self.pool, self.proposals[-1], strict=True)]
-            if _worth(offered, own) >= aim or (left == 1 and _worth(offered, own) > 0):
+            if left == 1 or _worth(offered, own) >= aim:
                 return ACCEPT
         options = [
             division
