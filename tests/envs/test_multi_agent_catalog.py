@@ -10,7 +10,7 @@ import pettingzoo
 import pytest
 from pettingzoo.test import api_test, parallel_api_test, render_test
 from pettingzoo.test.seed_test import parallel_seed_test, seed_test
-from pettingzoo.utils.conversions import parallel_to_aec
+from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_parallel
 
 from rllm_envs import CATALOG, EnvArgumentError, UnknownEnvError
 from rllm_envs.multi_agent import GAMES, make_aec, make_parallel, register_games
@@ -80,7 +80,22 @@ def expert(env):
 def test_the_catalog_names_each_game_once_and_the_views_have_the_ids_of_their_games():
     assert len(set(IDS)) == len(IDS)
     views = {entry.id for entry in CATALOG if entry.category == "multi_agent"}
+    assert views == {
+        *("rllm/TicTacToe-v0", "rllm/ConnectFour-v0", "rllm/Nim-v0", "rllm/KuhnPoker-v0"),
+        *("rllm/LeducPoker-v0", "rllm/LiarsDice-v0"),
+    }
     assert views <= set(AEC)
+
+
+@pytest.mark.parametrize("entry", GAMES, ids=IDS)
+def test_the_entries_tell_the_number_of_players(entry):
+    assert make(entry.id).max_num_agents == entry.num_players
+
+
+@pytest.mark.parametrize("env_id", AEC)
+def test_turn_games_become_parallel_by_pettingzoos_conversion(env_id):
+    with quiet():
+        parallel_api_test(turn_based_aec_to_parallel(make(env_id)), num_cycles=30)
 
 
 @pytest.mark.parametrize("env_id", AEC)

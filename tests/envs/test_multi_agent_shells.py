@@ -143,6 +143,7 @@ def test_the_course_of_a_game_is_rendered():
     assert env.render() == (
         "[sayer_0]\nAt 3.\nIt is your turn.\nsayer_0> \\boxed{2}\n"
         "[sayer_1]\nAt 1.\nIt is your turn.\nsayer_1> \\boxed{1}\n"
+        "[sayer_1]\nAt 0.\nYou win.\n"
         "[end: sayer_0 -0.5, sayer_1 1, sayer_2 -0.5]"
     )
 

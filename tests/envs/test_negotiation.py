@@ -38,8 +38,9 @@ def test_without_an_agreement_nobody_earns_anything():
 def test_words_around_the_box_are_heard_and_thoughts_are_not():
     game = start()
     game.play("player_0", "<think>a ball is worth 1</think>I love\nhats. \\boxed{0 1 0} Deal?")
-    assert 'player_0 wants 0 books, 1 hat, 0 balls. They said: "I love hats. Deal?"' in game.view(
-        "player_1"
+    assert (
+        'player_0 wants 0 books, 1 hat, 0 balls. player_0 said: "I love hats. Deal?"'
+        in game.view("player_1")
     )
     assert "think" not in game.view("player_1")
     game.play("player_1", "x" * 400 + r"\boxed{0 0 1}")

@@ -169,6 +169,7 @@ class TextAECEnv(AECEnv[str, str, str]):
         else:
             self.rewards = dict(self.game.scores)
             self.terminations = dict.fromkeys(self.agents, True)
+            self._show_view()
             scores = ", ".join(f"{name} {score:g}" for name, score in self.rewards.items())
             self._transcript.show(f"[end: {scores}]")
             self.agent_selection = self.agents[0]

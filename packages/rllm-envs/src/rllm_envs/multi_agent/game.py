@@ -222,14 +222,16 @@ class TurnGame(TextGame):
 
     def observation(self, agent: str) -> str:
         """Return the agent's view, and whose turn it is or how the game has ended."""
-        view = self.view(agent)
+        parts = [self.view(agent)]
         if self.scores is None:
             mine = self.current == agent
-            return f"{view}\n{'It is your turn.' if mine else f'{self.current} is to move.'}"
-        if self.forfeited_by:
-            who = "You" if self.forfeited_by == agent else self.forfeited_by
-            view += f"\n{who} made no legal move."
-        return f"{view}\n{self.outcome(agent)}"
+            parts.append("It is your turn." if mine else f"{self.current} is to move.")
+        else:
+            if self.forfeited_by:
+                who = "You" if self.forfeited_by == agent else self.forfeited_by
+                parts.append(f"{who} made no legal move.")
+            parts.append(self.outcome(agent))
+        return "\n".join(filter(None, parts))
 
 
 class SimultaneousGame(TextGame):
@@ -291,9 +293,10 @@ class SimultaneousGame(TextGame):
 
     def observation(self, agent: str) -> str:
         """Return the agent's view, and which round is next or what the agent has earned."""
+        last = f"Round {len(self.history) + 1} of {self.num_rounds}: your move."
         if self.is_over:
-            return f"{self.view(agent)}\nThe game is over. You earned {self.totals[agent]:g}."
-        return f"{self.view(agent)}\nRound {len(self.history) + 1} of {self.num_rounds}: your move."
+            last = f"The game is over. You earned {self.totals[agent]:g}."
+        return "\n".join(filter(None, (self.view(agent), last)))
 
 
 class Referee:

@@ -117,7 +117,10 @@ class Negotiation(TurnGame):
         for number, (wanted, said) in enumerate(zip(self.proposals, self.messages, strict=True)):
             author = self.agents[number % 2]
             who = "You want" if author == agent else f"{author} wants"
-            lines.append(f"{who} {_goods(wanted)}." + (f' They said: "{said}"' if said else ""))
+            speaker = "You" if author == agent else author
+            lines.append(
+                f"{who} {_goods(wanted)}." + (f' {speaker} said: "{said}"' if said else "")
+            )
         if self.is_agreed:
             lines.append(f"The last proposal was accepted; you get {_goods(self._share(agent))}.")
         elif self.scores is None:

@@ -87,6 +87,8 @@ class ProposerSolver(TurnGame):
                 f"{'digits' if self.digits > 1 else 'digit'} each, with + - * and parentheses. "
                 "Write it in \\boxed{}, such as \\boxed{(1 + 2) * 3}, without its value."
             )
+        if not self.expression:
+            return f"You are {SOLVER} and wait for the problem of {PROPOSER}."
         return f"You are {SOLVER}. Compute {self.expression}. Give the answer in \\boxed{{}}."
 
     def view(self, agent: str) -> str:
