@@ -77,7 +77,7 @@ class KuhnPokerEnv(SingleAgentView):
     ## Rewards
     At the end the chips won or lost, divided by the number of hands: from -2 to 2. The oracle plays
     an equilibrium. Against the random opponent that earns 1/6 on average in either seat, measured
-    0.18 over 500 seeds with a standard deviation of 0.31 per match; the threshold is 0.1.
+    0.18 over 500 seeds with a standard deviation of 0.30 per match; the threshold is 0.1.
 
     ## Episode End
     Terminates after the last hand.

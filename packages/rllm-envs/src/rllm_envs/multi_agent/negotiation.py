@@ -64,11 +64,7 @@ class Negotiation(TurnGame):
             pool = [int(n) for n in rng.integers(1, MAX_COUNT + 1, size=len(GOODS))]
             if not 5 <= sum(pool) <= 8:
                 continue
-            valuations = [
-                list(values)
-                for values in itertools.product(range(TOTAL + 1), repeat=len(GOODS))
-                if _worth(pool, values) == TOTAL
-            ]
+            valuations = _valuations(pool)
             if len(valuations) < 2:
                 continue
             chosen = rng.permutation(len(valuations))[: len(self.agents)]
@@ -118,9 +114,8 @@ class Negotiation(TurnGame):
             author = self.agents[number % 2]
             who = "You want" if author == agent else f"{author} wants"
             speaker = "You" if author == agent else author
-            lines.append(
-                f"{who} {_goods(wanted)}." + (f' {speaker} said: "{said}"' if said else "")
-            )
+            words = f' {speaker} said: "{said}"' if said else ""
+            lines.append(f"{who} {_goods(wanted)}.{words}")
         if self.is_agreed:
             lines.append(f"The last proposal was accepted; you get {_goods(self._share(agent))}.")
         elif self.scores is None:
@@ -201,6 +196,18 @@ class Negotiation(TurnGame):
         if self.agents[(len(self.proposals) - 1) % 2] == agent:
             return wanted
         return [count - taken for count, taken in zip(self.pool, wanted, strict=True)]
+
+
+def _valuations(pool: list[int]) -> list[list[int]]:
+    """Return all whole values of the kinds of goods at which the pool is worth 10."""
+    found = []
+    for first in range(TOTAL // pool[0] + 1):
+        rest = TOTAL - first * pool[0]
+        for second in range(rest // pool[1] + 1):
+            third, remainder = divmod(rest - second * pool[1], pool[2])
+            if remainder == 0:
+                found.append([first, second, third])
+    return found
 
 
 def _worth(goods: list[int] | tuple[int, ...], values: list[int] | tuple[int, ...]) -> int:

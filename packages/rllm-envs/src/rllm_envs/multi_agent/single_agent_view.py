@@ -89,7 +89,8 @@ class SingleAgentView(TextEnv):
     def begin(self, task: Task) -> str:
         """Start the game, let the others move, and return rules and view."""
         self._agent = task["seat"]
-        self._opponent_rng = np.random.default_rng([task["seed"], len(self.game.agents)])
+        # Experts draw from [seed, moves, index]; no agent has this index.
+        self._opponent_rng = np.random.default_rng([task["seed"], 0, len(self.game.agents)])
         self._referee.start(task)
         self._play_others()
         return f"{self.game.rules(self._agent)}\n\n{self._referee.observation(self._agent)}"
