@@ -43,6 +43,10 @@ class GradingError(RllmEnvsError, RuntimeError):
     """The process that compares mathematical expressions cannot be started."""
 
 
+class EnvProcessError(RllmEnvsError, RuntimeError):
+    """The process of an environment died, hung or could not be started."""
+
+
 class MissingDependencyError(RllmEnvsError, ImportError):
     """An optional library is not installed; the message names the command that installs it."""
 

@@ -1,0 +1,122 @@
+"""``Turn``: what one environment of a pool answered, and how turns become Gymnasium's batches."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium.spaces import Space, Text
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+
+Batch = tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
+"""Observations, rewards, terminations, truncations and infos of some environments."""
+
+
+class Turn(NamedTuple):
+    """The answer of one environment to one action or reset. Made by ``EnvSlot``."""
+
+    env_id: int
+    """Place of the environment in its pool, from 0."""
+    observation: Any
+    """What the agent reads next."""
+    reward: float
+    """Reward of the step; 0 for a reset."""
+    terminated: bool
+    """Whether the step ended the episode by the task's own rules."""
+    truncated: bool
+    """Whether the episode was cut short: by a budget, or because the environment failed."""
+    info: dict[str, Any]
+    """The environment's info; ``error`` (str) says why it failed."""
+    error: BaseException | None = None
+    """What a reset raised, for callers that can put it right."""
+
+
+def batch_turns(space: Space[Any], turns: Sequence[Turn]) -> Batch:
+    """Return turns as Gymnasium's five values, in the order of the turns.
+
+    Args:
+        space: Observation space of one environment.
+        turns: Any number of them, also none.
+
+    Returns:
+        Observations (a tuple for texts), rewards (float64), terminations and truncations (bool) of
+        shape (len(turns),), and infos as ``batch_infos`` makes them with ``env_id`` (int64).
+    """
+    infos = batch_infos([turn.info for turn in turns])
+    infos["env_id"] = np.array([turn.env_id for turn in turns], dtype=np.int64)
+    return (
+        batch_observations(space, [turn.observation for turn in turns]),
+        np.array([turn.reward for turn in turns], dtype=np.float64),
+        np.array([turn.terminated for turn in turns], dtype=np.bool_),
+        np.array([turn.truncated for turn in turns], dtype=np.bool_),
+        infos,
+    )
+
+
+def batch_observations(space: Space[Any], observations: Sequence[Any]) -> Any:
+    """Return observations of one space as its batch: a tuple of strings for texts."""
+    if isinstance(space, Text) or not observations:
+        return tuple(observations)
+    empty = create_empty_array(space, len(observations))
+    return concatenate(space, observations, empty)
+
+
+def blank_observation(space: Space[Any]) -> Any:
+    """Return the observation that says nothing: the empty text, zeros, no messages."""
+    if isinstance(space, Text):
+        return " " * space.min_length
+    return next(iter(iterate(batch_space(space, 1), create_empty_array(space, 1))))
+
+
+def batch_infos(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the infos of several environments in Gymnasium's form, without loss.
+
+    Each key holds an array of length ``len(infos)`` and ``_key`` the mask of the environments that
+    have it. An array gets a number's type only where every value is of that very type and fits it;
+    everything else stays as it is in an array of objects. So no value is rounded, converted or
+    spread over several places, whatever the first environment returns.
+    """
+    keys = infos[0].keys() if infos else ()
+    if all(info.keys() == keys for info in infos):
+        everyone = range(len(infos))
+        batch: dict[str, Any] = {}
+        for key in keys:
+            batch[key] = _column(key, [info[key] for info in infos], everyone, len(infos))
+            batch[f"_{key}"] = np.ones(len(infos), dtype=np.bool_)
+        return batch
+    batch = {}
+    for key in dict.fromkeys(key for info in infos for key in info):
+        places = [place for place, info in enumerate(infos) if key in info]
+        batch[key] = _column(key, [infos[place][key] for place in places], places, len(infos))
+        mask = np.zeros(len(infos), dtype=np.bool_)
+        mask[places] = True
+        batch[f"_{key}"] = mask
+    return batch
+
+
+def _column(key: str, values: list[Any], places: Sequence[int], length: int) -> Any:
+    """Return the values at their places; zeros, None or {} elsewhere."""
+    kinds = set(map(type, values))
+    kind = kinds.pop() if len(kinds) == 1 and key != "final_obs" else object
+    if issubclass(kind, dict):
+        rows: list[dict[str, Any]] = [{} for _ in range(length)]
+        for place, value in zip(places, values, strict=True):
+            rows[place] = value
+        return batch_infos(rows)
+    if kind is np.ndarray and len({(value.shape, value.dtype) for value in values}) == 1:
+        array = np.zeros((length, *values[0].shape), dtype=values[0].dtype)
+    else:
+        array = _empty_column(kind, values, length)
+    if array.dtype != object:
+        array[list(places)] = values
+        return array
+    # One by one: an array given as a whole would be spread over the places.
+    for place, value in zip(places, values, strict=True):
+        array[place] = value
+    return array
+
+
+def _empty_column(kind: type, values: list[Any], length: int) -> np.ndarray:
+    is_number = kind in (bool, float) or issubclass(kind, (np.number, np.bool_))
+    if kind is int:
+        is_number = min(values) >= -(2**63) and max(values) < 2**63
+    return np.zeros(length, dtype=kind) if is_number else np.full(length, None, dtype=object)
