@@ -23,8 +23,13 @@ class PartialBatchEnv(VectorEnv[Any, Any, Any]):
     closed = True  # until there is something to close
 
     autoreset_mode: AutoresetMode
-    infos_list: list[dict[str, Any]]
     _pool: SlotPool
+    _last_turns: Sequence[Turn] = ()
+
+    @property
+    def infos_list(self) -> list[dict[str, Any]]:
+        """The infos of the last batch as one dict for each row, with ``env_id`` (int)."""
+        return [{**turn.info, "env_id": turn.env_id} for turn in self._last_turns]
 
     def async_reset(
         self,
@@ -100,7 +105,7 @@ class PartialBatchEnv(VectorEnv[Any, Any, Any]):
         return self._batch(await self._pool.areceive(min_envs, timeout))
 
     def _batch(self, turns: list[Turn]) -> Batch:
-        self.infos_list = [{**turn.info, "env_id": turn.env_id} for turn in turns]
+        self._last_turns = turns
         return batch_turns(self.single_observation_space, turns)
 
     def _with_the_rest(self, turns: list[Turn]) -> list[Turn]:

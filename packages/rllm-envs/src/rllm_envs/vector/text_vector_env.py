@@ -84,7 +84,6 @@ class TextVectorEnv(PartialBatchEnv):
         self.deadline = checked_positive("deadline", deadline)
         self.isolation = isolation
         self.num_envs = len(sources)
-        self.infos_list = []
         self._observation_space: Space[Any] | None = None
         self._action_space: Space[Any] | None = None
         is_apart = isolation == "process"

@@ -76,47 +76,47 @@ def batch_infos(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     spread over several places, whatever the first environment returns.
     """
     keys = infos[0].keys() if infos else ()
+    batch: dict[str, Any] = {}
     if all(info.keys() == keys for info in infos):
-        everyone = range(len(infos))
-        batch: dict[str, Any] = {}
+        everyone = np.array([True] * len(infos))
         for key in keys:
-            batch[key] = _column(key, [info[key] for info in infos], everyone, len(infos))
-            batch[f"_{key}"] = np.ones(len(infos), dtype=np.bool_)
+            values = [info[key] for info in infos]
+            batch[key] = _full_column(values, is_object=key == "final_obs")
+            batch[f"_{key}"] = everyone.copy()
         return batch
-    batch = {}
     for key in dict.fromkeys(key for info in infos for key in info):
-        places = [place for place, info in enumerate(infos) if key in info]
-        batch[key] = _column(key, [infos[place][key] for place in places], places, len(infos))
-        mask = np.zeros(len(infos), dtype=np.bool_)
-        mask[places] = True
+        mask = np.array([key in info for info in infos], dtype=np.bool_)
+        values = [info[key] for info in infos if key in info]
+        batch[key] = _sparse_column(_full_column(values, is_object=key == "final_obs"), mask)
         batch[f"_{key}"] = mask
     return batch
 
 
-def _column(key: str, values: list[Any], places: Sequence[int], length: int) -> Any:
-    """Return the values at their places; zeros, None or {} elsewhere."""
+def _full_column(values: list[Any], *, is_object: bool) -> Any:
+    """Return values, at least one, as an array, or as a dict of arrays where they are dicts."""
     kinds = set(map(type, values))
-    kind = kinds.pop() if len(kinds) == 1 and key != "final_obs" else object
+    kind = kinds.pop() if len(kinds) == 1 and not is_object else object
+    if kind is bool or kind is float:
+        return np.array(values, dtype=kind)
+    if kind is int and min(values) >= -(2**63) and max(values) < 2**63:
+        return np.array(values, dtype=np.int64)
     if issubclass(kind, dict):
-        rows: list[dict[str, Any]] = [{} for _ in range(length)]
-        for place, value in zip(places, values, strict=True):
-            rows[place] = value
-        return batch_infos(rows)
-    if kind is np.ndarray and len({(value.shape, value.dtype) for value in values}) == 1:
-        array = np.zeros((length, *values[0].shape), dtype=values[0].dtype)
-    else:
-        array = _empty_column(kind, values, length)
-    if array.dtype != object:
-        array[list(places)] = values
-        return array
-    # One by one: an array given as a whole would be spread over the places.
-    for place, value in zip(places, values, strict=True):
-        array[place] = value
-    return array
+        return batch_infos(values)
+    is_regular = kind is np.ndarray and len({(item.shape, item.dtype) for item in values}) == 1
+    if is_regular or issubclass(kind, (np.number, np.bool_)):
+        return np.array(values)
+    column = np.full(len(values), None, dtype=object)
+    # One by one: an array or list given as a whole would be spread over the places.
+    for place, value in enumerate(values):
+        column[place] = value
+    return column
 
 
-def _empty_column(kind: type, values: list[Any], length: int) -> np.ndarray:
-    is_number = kind in (bool, float) or issubclass(kind, (np.number, np.bool_))
-    if kind is int:
-        is_number = min(values) >= -(2**63) and max(values) < 2**63
-    return np.zeros(length, dtype=kind) if is_number else np.full(length, None, dtype=object)
+def _sparse_column(column: Any, mask: np.ndarray) -> Any:
+    """Return a column spread over the places of a mask; zeros, None or {} elsewhere."""
+    if isinstance(column, dict):
+        return {key: _sparse_column(inner, mask) for key, inner in column.items()}
+    blank = None if column.dtype == object else 0
+    spread = np.full((len(mask), *column.shape[1:]), blank, dtype=column.dtype)
+    spread[mask] = column
+    return spread
