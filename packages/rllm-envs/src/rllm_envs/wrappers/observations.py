@@ -140,15 +140,23 @@ class History(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
         return self._story(), reward, terminated, truncated, info
 
     def _story(self) -> str:
-        num_shown = len(self._turns) if self.max_turns is None else self.max_turns
-        kept = self._turns[max(0, len(self._turns) - num_shown) :]
-        while True:
-            num_left_out = len(self._turns) - len(kept)
-            gap = [f"[{num_left_out} earlier turns are not shown]"] if num_left_out else []
-            story = "\n".join([self._first, *gap, *kept])
-            if len(story) <= self.max_length or not kept:
-                return story[: self.max_length]
-            kept = kept[1:]
+        """Return the first observation and as many of the last turns as fit, at least one."""
+        room = self.max_length - len(self._first) - len(_gap(len(self._turns))) - 1
+        num_shown = 0
+        for turn in reversed(self._turns[-self.max_turns :] if self.max_turns else self._turns):
+            room -= len(turn) + 1
+            if room < 0 and num_shown:
+                break
+            num_shown += 1
+        num_left_out = len(self._turns) - num_shown
+        gap = [_gap(num_left_out)] if num_left_out else []
+        story = "\n".join([self._first, *gap, *self._turns[num_left_out:]])
+        # Where even one turn does not fit, its end says what is asked.
+        return story[-self.max_length :]
+
+
+def _gap(num_left_out: int) -> str:
+    return f"[{num_left_out} earlier turns are not shown]"
 
 
 def _require_text(env: gymnasium.Env[Any, Any], name: str) -> Text:
