@@ -17,6 +17,7 @@ LIMIT = 30.0
 
 
 def gate_pool(num_envs, **arguments):
+    GATES[:] = [threading.Semaphore(0) for _ in GATES]
     kwargs = [{"gate": place} for place in range(num_envs)]
     return TextVectorEnv.from_ids(["test/Gate-v0"] * num_envs, env_kwargs=kwargs, **arguments)
 

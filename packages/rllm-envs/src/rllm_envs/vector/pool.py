@@ -105,12 +105,14 @@ class SlotPool:
 
     def receive(self, num_wanted: int, seconds: float | None) -> list[Turn]:
         """Return the turns that are ready, at least ``num_wanted``, or fewer after some seconds."""
+        num_wanted = self._num_receivable(num_wanted)
         for pause in self._pauses(num_wanted, seconds):
             self._threads.wait(num_wanted, pause)
         return self._take()
 
     async def areceive(self, num_wanted: int, seconds: float | None) -> list[Turn]:
         """Do the same without keeping the event loop."""
+        num_wanted = self._num_receivable(num_wanted)
         loop, has_news = asyncio.get_running_loop(), asyncio.Event()
 
         def tell() -> None:
@@ -145,11 +147,13 @@ class SlotPool:
         self.busy.difference_update(turn.env_id for turn in turns)
         return turns
 
-    def _pauses(self, num_wanted: int, seconds: float | None) -> Iterator[float | None]:
-        """Yield how long to wait for news, until there is nothing more to wait for."""
+    def _num_receivable(self, num_wanted: int) -> int:
         if not self.busy:
             raise EpisodeError("no turn is under way: send() actions or async_reset() first")
-        num_wanted = min(num_wanted, len(self.busy))
+        return min(num_wanted, len(self.busy))
+
+    def _pauses(self, num_wanted: int, seconds: float | None) -> Iterator[float | None]:
+        """Yield how long to wait for news, until there is nothing more to wait for."""
         end = None if seconds is None else time.monotonic() + seconds
         while True:
             until_late = None if self._deadline is None else self._replace_late(self._deadline)
