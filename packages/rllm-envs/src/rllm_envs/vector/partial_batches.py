@@ -123,5 +123,6 @@ class PartialBatchEnv(VectorEnv[Any, Any, Any]):
             raise ClosedEnvironmentError("the pool is closed; make another one")
 
     def _require_rest(self, name: str) -> None:
-        self._require_open()
-        self._pool.require_rest(name)
+        if self.closed or self._pool.busy:
+            self._require_open()
+            self._pool.require_rest(name)

@@ -134,8 +134,9 @@ class SlotPool:
         """Close all environments, and end their threads and processes."""
         for slot in self.slots:
             slot.is_closed = True
-            if slot.index in self.busy and isinstance(slot.env, ProcessEnv):
-                slot.env.end()
+            env = slot.env
+            if slot.index in self.busy and isinstance(env, ProcessEnv):
+                env.end()
         stuck = {job.slot for job in self._threads.close(CLOSE_LIMIT_SECONDS)}
         for slot in self.slots:
             if slot not in stuck or isinstance(slot.env, ProcessEnv):

@@ -112,7 +112,7 @@ class ProcessEnv:
     def end(self) -> None:
         """End the process and all that it started; a call that waits for it fails at once."""
         # The group of a process that was waited for may be another one's by now.
-        if self._process.returncode is None:
+        if self._process.returncode is None and self._owner == os.getpid():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 

@@ -43,6 +43,7 @@ class EnvSlot:
         self._turn = 0
         self._seed: int | None = None
         self._num_replaced = 0
+        self._is_fresh = False
 
     def open(self) -> Any:
         """Make the environment and return it.
@@ -54,6 +55,7 @@ class EnvSlot:
         if self.is_closed:
             raise EpisodeError("the pool is closed")
         self.env = self.make()
+        self._is_fresh = True
         return self.env
 
     def may_block(self, task: Any) -> bool:
@@ -87,10 +89,11 @@ class EnvSlot:
         if seed is not None:
             self._seed, self._num_replaced = seed, 0
         try:
-            if self.env is None:
-                self.env = self.open()
-                seed = self._derived_seed() if seed is None else seed
-            observation, info = self.env.reset(seed=seed, options=options)
+            env = self.open() if self.env is None else self.env
+            if self._is_fresh and seed is None:
+                seed = self._derived_seed()
+            self._is_fresh = False
+            observation, info = env.reset(seed=seed, options=options)
             _check_info(info)
         except KeyboardInterrupt:
             raise

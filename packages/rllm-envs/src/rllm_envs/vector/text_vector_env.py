@@ -1,6 +1,7 @@
 """``TextVectorEnv``: many text environments as one of Gymnasium's ``VectorEnv``."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,9 @@ class TextVectorEnv(PartialBatchEnv):
     Args:
         envs: One environment each: a registered id, an ``EnvSpec``, or a function that makes one.
         autoreset_mode: "SameStep", "NextStep" or "Disabled", or the member of ``AutoresetMode``.
-        deadline: Seconds that one step, with its autoreset, or one reset may take; None: any time.
-            With a deadline all environments run in threads or processes. A thread that hangs cannot
-            be ended and is left behind; a process is ended.
+        deadline: Seconds that one step or reset may take; None: any time. With a deadline all
+            environments run in threads or processes. A thread that hangs cannot be ended and is
+            left behind; a process is ended.
         isolation: "none", or "process" for environments that may crash, or hang without giving the
             interpreter back. Each gets a process, in which it is made from its spec; here one of
             each kind is made, to read its spaces, and never reset.
@@ -126,26 +127,31 @@ class TextVectorEnv(PartialBatchEnv):
 
     def _slots_here(self, sources: list[Any]) -> list[EnvSlot]:
         makers = [make_here(source) for source in sources]
-        envs = [make() for make in makers]
-        slots = self._slots(makers, envs)
+        with ExitStack() as opened:
+            envs = []
+            for make in makers:
+                envs.append(make())
+                opened.callback(envs[-1].close)
+            slots = self._slots(makers, envs)
+            opened.pop_all()
         for slot, env in zip(slots, envs, strict=True):
             slot.env = env
         return slots
 
     def _slots_apart(self, sources: list[Any]) -> list[EnvSlot]:
         makers, samples = [], {}
-        for source in sources:
-            key = source if isinstance(source, str) else id(source)
-            if isinstance(source, EnvSpec):
-                key = repr(source)
-            if key not in samples:
-                samples[key] = make_here(source)()
-            makers.append(make_in_process(samples[key].spec, self.deadline))
-        slots = self._slots(makers, list(samples.values()))
-        for env in samples.values():
-            env.close()
-        for slot in slots:
-            slot.open()
+        with ExitStack() as opened:
+            for source in sources:
+                key = repr(source) if isinstance(source, str | EnvSpec) else id(source)
+                if key not in samples:
+                    samples[key] = make_here(source)()
+                    opened.callback(samples[key].close)
+                makers.append(make_in_process(samples[key].spec, self.deadline))
+            slots = self._slots(makers, list(samples.values()))
+        with ExitStack() as opened:
+            for slot in slots:
+                opened.callback(slot.open().close)
+            opened.pop_all()
         return slots
 
     def _slots(self, makers: list[Any], envs: list[Any]) -> list[EnvSlot]:
@@ -240,11 +246,12 @@ class TextVectorEnv(PartialBatchEnv):
             EnvArgumentError: The number of actions is another.
             EpisodeError: An environment has not been reset, or turns are under way.
         """
+        pool = self._pool
         self._require_rest("step")
         if not isinstance(self.single_action_space, Text):
             actions = tuple(iterate(self.action_space, actions))
         items = checked_actions(actions, self.num_envs)
-        slots, pool = self._pool.slots, self._pool
+        slots = pool.slots
         pool.require_started(slots)
         if self.autoreset_mode is AutoresetMode.DISABLED:
             slots = [slot for slot in slots if slot.is_running]

@@ -41,14 +41,17 @@ def batch_turns(space: Space[Any], turns: Sequence[Turn]) -> Batch:
         Observations (a tuple for texts), rewards (float64), terminations and truncations (bool) of
         shape (len(turns),), and infos as ``batch_infos`` makes them with ``env_id`` (int64).
     """
-    infos = batch_infos([turn.info for turn in turns])
-    infos["env_id"] = np.array([turn.env_id for turn in turns], dtype=np.int64)
+    places, observations, rewards, terminated, truncated, infos, _ = (
+        zip(*turns, strict=True) if turns else ((),) * len(Turn._fields)
+    )
+    batch = batch_infos(infos)
+    batch["env_id"] = np.array(places, dtype=np.int64)
     return (
-        batch_observations(space, [turn.observation for turn in turns]),
-        np.array([turn.reward for turn in turns], dtype=np.float64),
-        np.array([turn.terminated for turn in turns], dtype=np.bool_),
-        np.array([turn.truncated for turn in turns], dtype=np.bool_),
-        infos,
+        batch_observations(space, observations),
+        np.array(rewards, dtype=np.float64),
+        np.array(terminated, dtype=np.bool_),
+        np.array(truncated, dtype=np.bool_),
+        batch,
     )
 
 
@@ -77,7 +80,7 @@ def batch_infos(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     keys = infos[0].keys() if infos else ()
     batch: dict[str, Any] = {}
-    if all(info.keys() == keys for info in infos):
+    if len(infos) == 1 or all(info.keys() == keys for info in infos):
         everyone = np.array([True] * len(infos))
         for key in keys:
             values = [info[key] for info in infos]
