@@ -200,11 +200,12 @@ def print_start() -> None:
     """Print the third table."""
     print("\n| pool | made, s | first reset, s |")
     print("|---|---|---|")
-    for name, num_envs, arguments in (
+    cases: list[tuple[str, int, dict[str, Any]]] = [
         ("rllm/Calculator-v0", 1000, {}),
         ("rllm/Calculator-v0, threads", 1000, {"deadline": 60.0}),
         ("rllm/Calculator-v0, processes", 8, {"isolation": "process"}),
-    ):
+    ]
+    for name, num_envs, arguments in cases:
         start = time.perf_counter()
         envs = TextVectorEnv.from_ids(["rllm/Calculator-v0"] * num_envs, **arguments)
         middle = time.perf_counter()

@@ -93,6 +93,20 @@ def test_envs_that_do_not_wait_are_ready_at_once_without_a_thread():
     envs.close()
 
 
+def test_envs_that_do_not_wait_are_not_kept_by_those_that_do():
+    GATES[0] = threading.Semaphore(0)
+    envs = TextVectorEnv.from_ids(["test/Gate-v0", "test/Walk-v0"])
+    envs.reset(seed=1, options={"task": {"length": 3, "salt": 0}})
+    envs.send(["a", "b"])
+    observations, *_, infos = envs.recv(1, timeout=0)
+    assert infos["env_id"].tolist() == [1]
+    assert observations[0].startswith("b ")
+    envs.send(["c"], [1])
+    GATES[0].release()
+    assert sorted(envs.recv(2, timeout=LIMIT)[4]["env_id"]) == [0, 1]
+    envs.close()
+
+
 def test_each_env_gets_its_own_seed_and_options():
     envs = walk_pool(3)
     task = {"length": 2, "salt": 9}

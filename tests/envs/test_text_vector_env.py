@@ -6,7 +6,7 @@ from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
-from rllm_envs import EnvArgumentError, EpisodeError, TaskError
+from rllm_envs import CATALOG, EnvArgumentError, EpisodeError, TaskError
 from rllm_envs.spaces import UnicodeText
 from rllm_envs.vector import TextVectorEnv
 from rllm_envs.wrappers import DictObservation
@@ -84,10 +84,37 @@ def test_make_vec_returns_the_pool_and_its_spec_makes_it_again():
         pool.close()
 
 
+@pytest.mark.parametrize("env_id", [entry.id for entry in CATALOG])
+def test_every_env_of_the_catalog_plays_in_a_pool(env_id):
+    envs = gymnasium.make_vec(env_id, num_envs=2, autoreset_mode="Disabled")
+    singles = [gymnasium.make(env_id) for _ in range(2)]
+    firsts = [env.reset(seed=3 + place)[0] for place, env in enumerate(singles)]
+    assert list(envs.reset(seed=3)[0]) == firsts
+    actions = [env.unwrapped.oracle_action() for env in singles]
+    assert list(envs.call("oracle_action")) == actions
+    alone = [env.step(action)[:4] for env, action in zip(singles, actions, strict=True)]
+    assert list(zip(*envs.step(actions)[:4], strict=True)) == alone
+    envs.close()
+
+
+def test_a_time_limit_is_one_of_each_env():
+    envs = gymnasium.make_vec(
+        "test/Walk-v0", num_envs=1, vectorization_mode="sync", max_episode_steps=2
+    )
+    ours = TextVectorEnv.from_ids(
+        ["test/Walk-v0"], env_kwargs={"max_episode_steps": 2}, autoreset_mode="NextStep"
+    )
+    for pool in (envs, ours):
+        pool.reset(options={"task": {"length": 6, "salt": 1}})
+        assert [pool.step(["a"])[3].tolist() for _ in range(2)] == [[False], [True]]
+        pool.close()
+
+
 def test_the_default_mode_is_same_step_and_classes_keep_their_metadata():
+    before = dict(gymnasium.make("rllm/Math-v0").metadata)
     envs = gymnasium.make_vec("rllm/Math-v0", num_envs=2)
     assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
-    assert "autoreset_mode" not in gymnasium.make("rllm/Math-v0").unwrapped.metadata
+    assert gymnasium.make("rllm/Math-v0").metadata == before
     envs.close()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -45,6 +46,7 @@ class SlotPool:
         self._are_threaded = are_threaded
         self._may_block = [True] * len(self.slots)
         self._threads = JobThreads(max_threads)
+        self._owner = os.getpid()
 
     @property
     def is_inline(self) -> bool:
@@ -132,6 +134,9 @@ class SlotPool:
 
     def close(self) -> None:
         """Close all environments, and end their threads and processes."""
+        if self._owner != os.getpid():
+            # A forked copy: threads and processes are those of the original.
+            return
         for slot in self.slots:
             slot.is_closed = True
             env = slot.env

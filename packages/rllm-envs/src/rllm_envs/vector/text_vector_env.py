@@ -1,5 +1,6 @@
 """``TextVectorEnv``: many text environments as one of Gymnasium's ``VectorEnv``."""
 
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -96,6 +97,9 @@ class TextVectorEnv(PartialBatchEnv):
             deadline=None if is_apart else self.deadline,
             are_threaded=is_apart or self.deadline is not None,
         )
+        # Runs when this object is forgotten, and at exit while threads still run: later they are
+        # stopped wherever they are, and one may keep a lock for ever.
+        self._close_pool = weakref.finalize(self, self._pool.close)
         self.closed = False
 
     @classmethod
@@ -113,8 +117,10 @@ class TextVectorEnv(PartialBatchEnv):
             env_kwargs: Arguments of all environments, or a list with those of each.
             arguments: Those of the constructor.
         """
-        is_shared = env_kwargs is None or isinstance(env_kwargs, Mapping)
-        rows: Sequence[Any] = [env_kwargs or {}] * len(ids) if is_shared else env_kwargs
+        if env_kwargs is None or isinstance(env_kwargs, Mapping):
+            rows: Sequence[Any] = [env_kwargs or {}] * len(ids)
+        else:
+            rows = env_kwargs
         if isinstance(ids, str) or len(rows) != len(ids):
             raise EnvArgumentError(
                 f"from_ids needs a list of ids and one env_kwargs or as many, got {ids!r:.80} and "
@@ -305,4 +311,4 @@ class TextVectorEnv(PartialBatchEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close the environments and end threads and processes; ``close`` calls this."""
-        self._pool.close()
+        self._close_pool()
