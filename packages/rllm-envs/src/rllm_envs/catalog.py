@@ -121,4 +121,5 @@ def register_catalog() -> None:
                 kwargs=dict(entry.kwargs),
                 reward_threshold=entry.reward_threshold,
                 nondeterministic=entry.nondeterministic,
+                vector_entry_point=f"rllm_envs.vector:{entry.id}",
             )
