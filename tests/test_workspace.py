@@ -227,7 +227,9 @@ def test_the_three_wheels_install_in_a_clean_environment(
 ) -> None:
     # The versions of this environment are asked for: they are in uv's cache.
     constraints = tmp_path / "constraints.txt"
-    pins = {found.name: found.version for found in importlib.metadata.distributions()}
+    names = {found.name for found in importlib.metadata.distributions()}
+    # Not what is found last: setuptools adds its own copies of libraries at the end of the path.
+    pins = {name: importlib.metadata.version(name) for name in names}
     constraints.write_text(
         "".join(f"{name}=={pins[name]}\n" for name in sorted(pins.keys() - DISTRIBUTIONS.keys())),
         "utf-8",

@@ -3,7 +3,13 @@ import time
 import pytest
 
 from rllm_envs.errors import excerpt
-from rllm_envs.parsing import boxed_answer, calculator_call, last_boxed, strip_thoughts
+from rllm_envs.parsing import (
+    boxed_answer,
+    calculator_call,
+    code_block,
+    last_boxed,
+    strip_thoughts,
+)
 
 
 @pytest.mark.parametrize(
@@ -84,3 +90,29 @@ def test_an_excerpt_is_short_whatever_the_value():
     assert excerpt("abc") == "'abc'"
     assert len(excerpt("x" * 10**6)) == 80
     assert len(excerpt({"key": "x" * 1000})) == 80
+
+
+@pytest.mark.parametrize(
+    ("response", "program"),
+    [
+        ("```python\nx = 1\n```", "x = 1\n"),
+        ("a\n```py\nx\n```\nb\n```\ny\n```\nc", "y\n"),
+        ("```python\nx\n```\nThen run:\n```bash\nls\n```", "x\n"),
+        ("<think>```python\nx\n```</think> none", None),
+        ("  ```python\n  x\n  ```", "  x\n"),
+        ("```python\r\nx\r\n```", "x\n"),
+        ("```python\nx", None),
+        ("def f():\n    return 1", "def f():\n    return 1"),
+        ("I would define f so that it returns 1.", None),
+        ("", None),
+    ],
+)
+def test_the_last_block_of_python_is_the_program(response, program):
+    assert code_block(response) == program
+
+
+def test_a_program_is_found_in_linear_time():
+    for text in ("```" * 100_000, "```python\n" * 30_000, "`" * 300_000, "``` \n" * 60_000):
+        start = time.process_time()
+        code_block(text)
+        assert time.process_time() - start < 2

@@ -4,9 +4,7 @@ import re
 
 _PYTHON_NAMES = ("", "python", "py", "python3")
 _PROGRAM_LINE = re.compile(r"^(?:def|class|import|from|async def)[ \t]", re.MULTILINE)
-_FENCE = re.compile(
-    r"^[ \t]*```[ \t]*([\w+#.-]*)[^\n`]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE
-)
+_FENCE = re.compile(r"```[ \t]*([\w+#.-]*)[^`]*")
 _BRACE_TOKENS = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
 
 
@@ -61,8 +59,18 @@ def code_block(response: str) -> str | None:
     Blocks that name another language do not count. A response without any fence is itself the
     program where it has a line that starts with ``def``, ``class``, ``import`` or ``from``.
     """
-    text = strip_thoughts(response).replace("\r\n", "\n")
-    blocks = [m.group(2) for m in _FENCE.finditer(text) if m.group(1).lower() in _PYTHON_NAMES]
+    text = strip_thoughts(response)
+    blocks, language, lines = [], None, []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        fence = _FENCE.fullmatch(line.strip())
+        if fence is None:
+            lines.append(line)
+        elif language is None or fence.group(1):
+            language, lines = fence.group(1).lower(), []
+        else:
+            if language in _PYTHON_NAMES:
+                blocks.append("\n".join([*lines, ""]))
+            language = None
     if blocks:
         return blocks[-1]
     is_program = "```" not in text and _PROGRAM_LINE.search(text)
