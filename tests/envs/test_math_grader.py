@@ -40,8 +40,8 @@ HACKS = [
     ("42", "42 or 43", False, "rule"),
     ("42", "41, 42, 43", False, "rule"),
     ("42", "42, 42", False, "rule"),
-    ("42", "[41, 43]", False, "symbolic"),
-    ("42", r"\{42, 43\}", False, "symbolic"),
+    ("42", "[41, 43]", False, "rule"),
+    ("42", r"\{42, 43\}", False, "rule"),
     ("42", r"\pm 42", False, "rule"),
     ("42", r"\text{not } 42", False, "rule"),
     ("42", r"42 \neq 43", False, "rule"),
@@ -59,16 +59,16 @@ SYMBOLIC = [
     ("p - q", "-q + p", True, "symbolic"),
     ("p - q", "q - p", False, "symbolic"),
     ("x^2+2x+1", "(x+1)^2", True, "symbolic"),
-    ("1 \\pm \\sqrt{19}", r"1-\sqrt{19} \text{ and } 1+\sqrt{19}", True, "symbolic"),
+    ("1 \\pm \\sqrt{19}", r"1-\sqrt{19} \text{ and } 1+\sqrt{19}", True, "exact"),
     (r"\left( 3, \frac{\pi}{2} \right)", r"(3, \pi/2)", True, "symbolic"),
     (r"\left( 3, \frac{\pi}{2} \right)", r"(\pi/2, 3)", False, "symbolic"),
     ("y = 2x + 3", "y=3+2x", True, "symbolic"),
     ("5x - 7y + 11z + 4 = 0", "4 + 5x - 7y + 11z = 0", True, "symbolic"),
-    (".0000672", r"6.72 \times 10^{-5}", True, "symbolic"),
+    (".0000672", r"6.72 \times 10^{-5}", True, "exact"),
     (r"\begin{pmatrix} -1/3 \\ 2/3 \end{pmatrix}",
-     r"\begin{pmatrix} -\frac{1}{3} \\ \frac{2}{3} \end{pmatrix}", True, "symbolic"),
+     r"\begin{pmatrix} -\frac{1}{3} \\ \frac{2}{3} \end{pmatrix}", True, "exact"),
     (r"\begin{pmatrix} -7 \\ 16 \end{pmatrix}",
-     r"\begin{pmatrix} 16 \\ -7 \end{pmatrix}", False, "symbolic"),
+     r"\begin{pmatrix} 16 \\ -7 \end{pmatrix}", False, "exact"),
     ("(0,9) \\cup (9,36)", r"(9,36) \cup (0,9)", True, "symbolic"),
     ("\\pi", "3.14", False, "symbolic"),
 ]  # fmt: skip
@@ -106,7 +106,7 @@ def test_an_enormous_answer_is_not_even_normalised():
 def test_references_are_read_once_and_sorted_by_kind():
     assert read_reference("1,234") is read_reference("1,234")
     assert read_reference("1,234").number is not None
-    assert read_reference("1, 2").numbers is not None
+    assert read_reference("1, 2").has_values
     assert read_reference(r"\text{east}").is_words
 
 
