@@ -111,11 +111,12 @@ def name_and_value(text: str) -> tuple[str, str]:
     text = text.replace("$", "").strip()
     if "percent" in text:
         text = _PERCENT.sub("%", text)
+    text = text.removesuffix(".").rstrip()
     name, text = split_name(_strip_unit(text))
     whole_text = _TEXT.fullmatch(text)
     if whole_text:
         text = whole_text.group(1)
-    text = " ".join(text.split()).removesuffix(".").strip()
+    text = " ".join(text.split()).removesuffix(".").rstrip()
     choice = _CHOICE.fullmatch(text)
     return name, choice.group(1) if choice else text
 

@@ -47,6 +47,7 @@ _RELATION = re.compile(
     r"[<>≤≥≠]|\\(?:n?eq?|l[et]q?|g[et]q?|[lg]eqslant|ll|gg|equiv|sim|simeq|cong)(?![a-zA-Z])"
 )
 _BOX = re.compile(r"\\f?box(?:ed)?(?![a-zA-Z])")
+_SUBSCRIPT = re.compile(r"_\s*\{[^{}]*\}")
 _FUNCTION_WORDS = frozenset(("sqrt", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "infty"))
 _SHORT_WORDS = frozenset(("yes", "no", "odd", "even", "true", "false", "none", "all", "red"))
 
@@ -226,7 +227,7 @@ def _without_common_unit(text: str, reference: Reference) -> str:
 
 def _broken_rule(structure: Structure, reference: Reference) -> str | None:
     text = structure.text
-    if text.count("=") > reference.text.count("="):
+    if _num_equations(text) > _num_equations(reference.text):
         return "an equation where a value is asked"
     if _RELATION.search(text) and not _RELATION.search(reference.text):
         return "a relation where a value is asked"
@@ -244,6 +245,11 @@ def _broken_rule(structure: Structure, reference: Reference) -> str | None:
     if is_foreign and isinstance(reference.structure, Value):
         return "several values where one is asked"
     return None
+
+
+def _num_equations(text: str) -> int:
+    r"""Count the equality signs that are no lower bound, as ``k=1`` of a sum is."""
+    return _SUBSCRIPT.sub("", text).count("=")
 
 
 def _has_open_braces(text: str) -> bool:

@@ -22,6 +22,7 @@ _ROW_END = re.compile(r"\\\\(?:\s*\[[^\]]*\])?")
 _CONJUNCTION = re.compile(
     r" ?,? ?(?:\\(?:text|mbox)\s*\{\s*,?\s*(?:or|and)\s*\}|(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z]))"
 )
+_THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?![\d])")
 _PLUS_MINUS = re.compile(r"\\pm(?![a-zA-Z])")
 
 Kind = Literal["values", "tuple", "interval", "matrix", "row"]
@@ -90,7 +91,7 @@ def split_values(text: str) -> list[str]:
     parts, depth, start = [], 0, 0
     thousands = {
         match.start() + offset
-        for match in re.finditer(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?![\d])", text)
+        for match in _THOUSANDS.finditer(text)
         for offset, character in enumerate(match.group())
         if character == ","
     }
@@ -140,7 +141,7 @@ def as_json(structure: Structure) -> Any:
     if isinstance(structure, Value):
         number = structure.number
         if number is None or number.base:
-            return structure.text
+            return _without_thousands(structure.text)
         return {"text": structure.text, "number": [str(number.value), number.is_percent]}
     return {
         "text": structure.text,
@@ -148,6 +149,21 @@ def as_json(structure: Structure) -> Any:
         "brackets": structure.brackets,
         "members": [as_json(member) for member in structure.members],
     }
+
+
+def _without_thousands(text: str) -> str:
+    """Return an expression without thousands separators; in ``(`` and ``[`` commas part values."""
+    if "," not in text:
+        return text
+    pieces, depth, start = [], 0, 0
+    for match in re.finditer(r"[(\[]|[)\]]|" + _THOUSANDS.pattern, text):
+        token = match.group()
+        if len(token) == 1:
+            depth += 1 if token in "([" else -1
+        elif depth == 0:
+            pieces += [text[start : match.start()], token.replace(",", "")]
+            start = match.end()
+    return "".join([*pieces, text[start:]])
 
 
 def _shape(values: Values) -> tuple[Kind, str, int]:

@@ -232,30 +232,33 @@ class _Answers:
     def __init__(self, maxsize: int) -> None:
         self._maxsize = maxsize
         self._lock = threading.Lock()
+        # The oldest question comes first and goes first.
         self._verdicts: OrderedDict[bytes, Future[SymbolicVerdict]] = OrderedDict()
 
     def of(self, question: bytes) -> SymbolicVerdict:
         with self._lock:
             verdict = self._verdicts.get(question)
-            is_asked = verdict is not None
+            is_first = verdict is None
             if verdict is None:
                 verdict = self._verdicts[question] = Future()
                 if len(self._verdicts) > self._maxsize:
                     self._verdicts.popitem(last=False)
-            else:
-                self._verdicts.move_to_end(question)
-        if is_asked:
-            return verdict.result()
+        if is_first:
+            return self._ask(question, verdict)
+        # Whoever asked first may have been interrupted; that is not this caller's interrupt.
+        return verdict.result() if verdict.exception() is None else self.of(question)
+
+    def _ask(self, question: bytes, verdict: Future[SymbolicVerdict]) -> SymbolicVerdict:
         try:
             found = shared_pool().ask(question)
         except BaseException as error:
-            verdict.set_exception(error)
             self._forget(question)
+            verdict.set_exception(error)
             raise
-        verdict.set_result(found)
         if found == "failed":
             # Somebody ended the process; the same question may be answered another time.
             self._forget(question)
+        verdict.set_result(found)
         return found
 
     def _forget(self, question: bytes) -> None:

@@ -25,9 +25,11 @@ import sys
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
 MEMORY_BYTES = 1 << 30
 QUESTIONS_PER_COMPARER = 1_000
+POINT_TOLERANCE = 1e-5
 
 
 def main() -> None:
@@ -209,9 +211,40 @@ def _compare(reference: str, answer: str) -> bool:
     parsed = _parse(answer)
     if not parsed:
         return False
+    if _differ_at_a_point(gold[0], parsed[0]):
+        return False
     # The order matters: verify is not symmetric.
     is_equal = verify(list(gold), list(parsed), timeout_seconds=None)
     return is_equal and not _are_unsolvable_equations(gold[0], parsed[0])
+
+
+def _differ_at_a_point(reference: Any, answer: Any) -> bool:
+    """Return whether two expressions have clearly different values at some point.
+
+    Most wrong answers are found out so, in milliseconds, where expanding them may take for ever.
+    The tolerance is wider than that of ``verify``, which then decides about what is close.
+    """
+    import sympy
+
+    # verify compares names letter by letter, percentages in two ways, and evaluates the others.
+    special = (sympy.UnevaluatedExpr, sympy.Sum, sympy.Product, sympy.Integral, sympy.Limit,
+               sympy.Derivative)  # fmt: skip
+    for side in (reference, answer):
+        if not isinstance(side, sympy.Expr) or isinstance(side, sympy.Symbol | sympy.MatrixExpr):
+            return False
+        if side.has(*special):
+            return False
+    symbols = reference.free_symbols | answer.free_symbols
+    point = {symbol: 0.5 + crc32(symbol.name.encode()) % 9973 / 9973 for symbol in symbols}
+    try:
+        first, second = (side.evalf(15, subs=point) for side in (reference, answer))
+        if not (first.is_number and second.is_number and first.is_finite and second.is_finite):
+            return False
+        scale = max(1, abs(first), abs(second))
+        return bool(abs(first - second) > POINT_TOLERANCE * scale)
+    except Exception:
+        # A point without a value proves nothing.
+        return False
 
 
 def _are_unsolvable_equations(reference: Any, answer: Any) -> bool:
