@@ -97,7 +97,7 @@ INJECTIONS = {
     "open": "open('MARK','w').close() or 42",
     "import": '__import__("os").system("touch {mark}")',
     "attribute walk": "().__class__.__bases__[0].__subclasses__()[140]('MARK','w')",
-    "formatted string": "f'{{open(\"MARK\",\"w\")}}'",
+    "formatted string": 'f\'{{open("MARK","w")}}\'',
     "matrix": r"\begin{{pmatrix}} open('MARK','w').close() & [open('{mark}','w')] \end{{pmatrix}}",
     "pi": r"open('MARK','w').close() or 1\pi",
     "text command": r'\text{{exec("open(\'{mark}\', \'w\')")}} + \operatorname{{eval}}(1)',

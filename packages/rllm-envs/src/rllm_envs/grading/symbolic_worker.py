@@ -214,8 +214,21 @@ def _compare(reference: str, answer: str) -> bool:
     if _differ_at_a_point(gold[0], parsed[0]):
         return False
     # The order matters: verify is not symmetric.
-    is_equal = verify(list(gold), list(parsed), timeout_seconds=None)
-    return is_equal and not _are_unsolvable_equations(gold[0], parsed[0])
+    if verify(list(gold), list(parsed), timeout_seconds=None):
+        return not _are_unsolvable_equations(gold[0], parsed[0])
+    return _is_a_symbol_in_disguise(gold[0], parsed[0])
+
+
+def _is_a_symbol_in_disguise(reference: Any, answer: Any) -> bool:
+    """Return whether one is a variable and the other simplifies to it; verify compares names."""
+    from sympy import Expr, Symbol, simplify
+
+    sides = (reference, answer)
+    if not all(isinstance(side, Expr) for side in sides):
+        return False
+    if sum(isinstance(side, Symbol) for side in sides) != 1:
+        return False
+    return simplify(reference - answer) == 0
 
 
 def _differ_at_a_point(reference: Any, answer: Any) -> bool:
