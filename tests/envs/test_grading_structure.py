@@ -44,6 +44,8 @@ def same(reference, answer):
         (r"(1, \sqrt{2})", r"(2, \sqrt{4})", False),
         (r"\sqrt{2}", "1.5", None),
         ("x", r"\{1, 2\}", None),
+        (r"(1, \sqrt{2})", "17", False),
+        (r"1, \sqrt{2}", r"\sqrt{2}", None),
     ],
 )  # fmt: skip
 def test_structures_compare_by_kind_order_and_count(reference, answer, expected):

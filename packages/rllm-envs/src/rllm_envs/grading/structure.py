@@ -129,11 +129,14 @@ def same_exactly(reference: Structure, answer: Structure) -> bool | None:
         return _all(map(same_exactly, reference.members, answer.members))
     if compact(reference.text) == compact(answer.text):
         return True
+    number = reference.number if isinstance(reference, Value) else None
+    other = answer.number if isinstance(answer, Value) else None
     if isinstance(reference, Values) or isinstance(answer, Values):
+        # A written number is never several values.
+        return None if number is other is None else False
+    if number is None or other is None:
         return None
-    if reference.number is None or answer.number is None:
-        return None
-    return same_number(reference.number, answer.number)
+    return same_number(number, other)
 
 
 def as_json(structure: Structure) -> Any:

@@ -41,6 +41,11 @@ SymbolicVerdict = Literal["equal", "different", "unreadable reference", "failed"
 _WORKER_FILE = Path(__file__).with_name("symbolic_worker.py")
 
 
+def default_num_workers() -> int:
+    """Return how many processes compare at once: the number of cores, from 2 to 8."""
+    return max(2, min(os.cpu_count() or 1, MAX_WORKERS))
+
+
 class SymbolicPool:
     """Child processes that compare expressions; started when first needed.
 
@@ -53,9 +58,7 @@ class SymbolicPool:
         self, num_workers: int | None = None, *, time_limit_seconds: float = TIME_LIMIT_SECONDS
     ) -> None:
         self._time_limit_seconds = time_limit_seconds
-        self._slots = threading.BoundedSemaphore(
-            num_workers or max(2, min(os.cpu_count() or 1, MAX_WORKERS))
-        )
+        self._slots = threading.BoundedSemaphore(num_workers or default_num_workers())
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
         self._is_closed = False

@@ -30,6 +30,12 @@ from zlib import crc32
 MEMORY_BYTES = 1 << 30
 QUESTIONS_PER_COMPARER = 1_000
 POINT_TOLERANCE = 1e-5
+WARM_UP = (
+    (r"-\frac{a+2}{3b}\cdot\sqrt{x} - 4.5\pi", r"x^2+3x-7y^{-1}"),
+    ("x^2-1", "(x-1)(x+1)"),
+    (r"2\sqrt{3}", r"\sqrt{12}"),
+)
+"""The grammar learns from what it reads, which every comparer then knows when it is forked."""
 
 
 def main() -> None:
@@ -40,7 +46,8 @@ def main() -> None:
     replies = os.dup(1)
     # A library that prints must not write into the replies.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    _compare(r"\sqrt{2}", r"2^{\frac{1}{2}}")
+    for reference, answer in WARM_UP:
+        _compare(reference, answer)
     gc.freeze()
     _write_verdict(replies, "ready")
     comparer: Comparer | None = None
@@ -204,6 +211,7 @@ def _same_number(reference: list, answer: list) -> bool:
 
 def _compare(reference: str, answer: str) -> bool:
     from math_verify import verify
+    from sympy import Expr, Symbol, simplify
 
     gold = _parse(reference)
     if not gold:
@@ -211,24 +219,17 @@ def _compare(reference: str, answer: str) -> bool:
     parsed = _parse(answer)
     if not parsed:
         return False
-    if _differ_at_a_point(gold[0], parsed[0]):
+    sides = gold[0], parsed[0]
+    num_names = sum(isinstance(side, Symbol) for side in sides)
+    # verify compares a variable by its name alone.
+    if not num_names and _differ_at_a_point(*sides):
         return False
     # The order matters: verify is not symmetric.
     if verify(list(gold), list(parsed), timeout_seconds=None):
-        return not _are_unsolvable_equations(gold[0], parsed[0])
-    return _is_a_symbol_in_disguise(gold[0], parsed[0])
-
-
-def _is_a_symbol_in_disguise(reference: Any, answer: Any) -> bool:
-    """Return whether one is a variable and the other simplifies to it; verify compares names."""
-    from sympy import Expr, Symbol, simplify
-
-    sides = (reference, answer)
-    if not all(isinstance(side, Expr) for side in sides):
+        return not _are_unsolvable_equations(*sides)
+    if num_names != 1 or not all(isinstance(side, Expr) for side in sides):
         return False
-    if sum(isinstance(side, Symbol) for side in sides) != 1:
-        return False
-    return simplify(reference - answer) == 0
+    return not _differ_at_a_point(*sides) and simplify(sides[0] - sides[1]) == 0
 
 
 def _differ_at_a_point(reference: Any, answer: Any) -> bool:
@@ -239,13 +240,12 @@ def _differ_at_a_point(reference: Any, answer: Any) -> bool:
     """
     import sympy
 
-    # verify compares names letter by letter, percentages in two ways, and evaluates the others.
+    # verify compares percentages in two ways; the others may take long to evaluate.
     special = (sympy.UnevaluatedExpr, sympy.Sum, sympy.Product, sympy.Integral, sympy.Limit,
                sympy.Derivative)  # fmt: skip
     for side in (reference, answer):
-        if not isinstance(side, sympy.Expr) or isinstance(side, sympy.Symbol | sympy.MatrixExpr):
-            return False
-        if side.has(*special):
+        is_expression = isinstance(side, sympy.Expr) and not isinstance(side, sympy.MatrixExpr)
+        if not is_expression or side.has(*special):
             return False
     symbols = reference.free_symbols | answer.free_symbols
     point = {symbol: 0.5 + crc32(symbol.name.encode()) % 9973 / 9973 for symbol in symbols}
