@@ -37,6 +37,11 @@ from rllm_envs.grading.exact import (
         (r"-1\frac{4}{5}", Fraction(-9, 5)),
         ("(5)", Fraction(5)),
         ("{5}", Fraction(5)),
+        ("10^{-3}", Fraction(1, 1000)),
+        ("10^5", Fraction(100_000)),
+        (r"6.02 \times 10^{23}", Fraction(602 * 10**21)),
+        (r"-3\cdot10^{2}", Fraction(-300)),
+        ("42_{10}", Fraction(42)),
     ],
 )
 def test_written_numbers_are_read_exactly(text, value):
@@ -46,7 +51,7 @@ def test_written_numbers_are_read_exactly(text, value):
 @pytest.mark.parametrize(
     "text",
     ["", "x", "1 2", "1,23", "12,34,567", "--5", "1/0", r"\frac{1}{0}", "1.2.3", "1e5", "2^3",
-     "1/2/3", "5 x", "0x10", "1_000", "\u00b2", "9" * 1001],
+     "1/2/3", "5 x", "0x10", "1_000", "\u00b2", "10^12", "10^{1001}", "9" * 1001],
 )  # fmt: skip
 def test_what_is_no_plain_number_is_left_to_others(text):
     assert read_number(text) is None

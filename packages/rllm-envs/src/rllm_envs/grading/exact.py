@@ -43,7 +43,8 @@ class Number:
 
 def read_number(text: str) -> Number | None:
     """Return the number that a canonical text writes, or None where it is something else."""
-    text = text.replace("{,}", ",")
+    if "{" in text:
+        text = text.replace("{,}", ",")
     while len(text) > 2 and (text[0] + text[-1]) in ("{}", "()"):
         text = text[1:-1].strip()
     if len(text) > MAX_NUMBER_DIGITS and _is_too_long(text):
@@ -125,6 +126,8 @@ def _quotient(
 
 
 def _signed(text: str) -> Fraction | None:
+    if text.isdecimal():
+        return Fraction(int(text))
     match = _DECIMAL_ONLY.fullmatch(text.strip())
     if match is None:
         return None

@@ -214,6 +214,8 @@ def _plain_character(character: str) -> str:
 def _strip_wrappers(text: str) -> str:
     """Remove math delimiters and boxes that enclose the whole text."""
     for _ in range(4):
+        if text[:1] not in ("$", "\\"):
+            break
         before = text
         for opening, closing in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]")):
             inner = text[len(opening) : -len(closing)]
