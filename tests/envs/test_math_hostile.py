@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from math_cases import HOSTILE, INJECTIONS, REFERENCES, VERDICTS
@@ -64,22 +65,32 @@ def test_verdicts_are_as_the_rules_say(name):
     assert output.metadata["outcome"] != "unverifiable"
 
 
-@pytest.mark.parametrize("name", INJECTIONS)
-def test_code_in_answers_is_never_run(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    before = set(os.listdir())
-    code = INJECTIONS[name].format(mark=tmp_path / "mark")
-    for reference in REFERENCES:
-        output = math_reward_fn({"answer": reference}, boxed(code))
-        assert output.reward == 0.0
-    # Its own process, so that it works in this directory too.
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    """A pool whose process works in an empty directory, and that directory."""
+    directory = tmp_path_factory.mktemp("watched")
+    before = os.getcwd()
+    os.chdir(directory)
     pool = symbolic.SymbolicPool(1)
-    try:
-        assert pool.compare(REFERENCES[0], code) in ("different", "failed")
-        assert not pool.can_read(f"{code} \\")
-    finally:
-        pool.close()
-    assert set(os.listdir()) == before
+    pool.compare("x", "x")
+    os.chdir(before)
+    yield pool, directory
+    pool.close()
+
+
+@pytest.mark.parametrize("name", INJECTIONS)
+def test_code_in_answers_is_never_run(name, watched, monkeypatch):
+    pool, directory = watched
+    code = INJECTIONS[name].format(mark=directory / "mark")
+    places = [directory, Path.cwd()]
+    monkeypatch.chdir(directory)
+    for reference in REFERENCES:
+        assert math_reward_fn({"answer": reference}, boxed(code)).reward == 0.0
+    for reference in REFERENCES:
+        assert pool.compare(reference, code) in ("different", "failed")
+    assert not pool.can_read(f"{code} \\")
+    assert list(directory.iterdir()) == []
+    assert not any((place / "MARK").exists() for place in places)
 
 
 @pytest.mark.parametrize("content", ["1" + "a" * 4000 + "!", "1" + "~" * 4000 + "2", "(a," * 1300])
