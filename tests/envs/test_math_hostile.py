@@ -130,6 +130,7 @@ def test_a_hostile_answer_neither_delays_nor_fails_others_in_an_event_loop():
         assert not pending.done()
         assert outputs == [reward for *_, reward in ORDINARY * 10]
         assert (await pending).metadata["outcome"] == "unverifiable"
+        assert _grade(("x + 22", r"\boxed{22 + x}", 1.0)) == 1.0
 
     asyncio.run(run())
 

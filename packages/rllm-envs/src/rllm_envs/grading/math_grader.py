@@ -49,7 +49,7 @@ _RELATION = re.compile(
 _BOX = re.compile(r"\\f?box(?:ed)?(?![a-zA-Z])")
 _SUBSCRIPT = re.compile(r"_\s*\{[^{}]*\}")
 _FUNCTION_WORDS = frozenset(("sqrt", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "infty"))
-_SHORT_WORDS = frozenset(("yes", "no", "odd", "even", "true", "false", "none", "all", "red"))
+_SHORT_WORDS = frozenset(("yes", "no", "odd", "all"))
 
 
 @dataclass(frozen=True, slots=True)
