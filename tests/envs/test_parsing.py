@@ -3,7 +3,7 @@ import time
 import pytest
 
 from rllm_envs.errors import excerpt
-from rllm_envs.parsing import boxed_answer, calculator_call, last_boxed, strip_thoughts
+from rllm_envs.parsing import boxed_answer, last_boxed, strip_thoughts, tag_content
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_thoughts_are_stripped_to_the_text_after_them():
         ("", None),
     ],
 )
-def test_the_last_complete_calculator_call_counts(response, expected):
-    assert calculator_call(response) == expected
+def test_the_last_complete_tag_content_counts(response, expected):
+    assert tag_content(response, "calc") == expected
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_last_complete_calculator_call_counts(response, expected):
 def test_hostile_text_is_read_in_linear_time(text):
     start = time.perf_counter()
     boxed_answer(text)
-    calculator_call(text)
+    tag_content(text, "calc")
     assert time.perf_counter() - start < 4.0
 
 

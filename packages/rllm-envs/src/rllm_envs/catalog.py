@@ -50,6 +50,17 @@ CATALOG = (
         "rllm_envs.tool_use.calculator:CalculatorEnv",
         "multiply with a calculator at hand, a few turns",
     ),
+    EnvEntry(
+        "rllm/SQL-v0",
+        "rllm_envs.tool_use.sql:SqlEnv",
+        "answer questions about a small database by read-only SQL",
+    ),
+    EnvEntry(
+        "rllm/SQLHard-v0",
+        "rllm_envs.tool_use.sql:SqlEnv",
+        "SQL-v0 with joins, groups and nested queries over more rows",
+        kwargs={"level": "hard", "num_rows": 120},
+    ),
 )
 """All environments of this package."""
 
