@@ -61,6 +61,17 @@ CATALOG = (
         "SQL-v0 with joins, groups and nested queries over more rows",
         kwargs={"level": "hard", "num_rows": 120},
     ),
+    EnvEntry(
+        "rllm/Search-v0",
+        "rllm_envs.tool_use.search:SearchEnv",
+        "answer a question by chained searches in generated documents",
+    ),
+    EnvEntry(
+        "rllm/SearchHard-v0",
+        "rllm_envs.tool_use.search:SearchEnv",
+        "Search-v0 with longer chains and more documents",
+        kwargs={"hops": 5, "num_documents": 400, "max_turns": 16},
+    ),
 )
 """All environments of this package."""
 

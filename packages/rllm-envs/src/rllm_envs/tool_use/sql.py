@@ -7,6 +7,7 @@ from rllm_envs.core import Response
 from rllm_envs.errors import TaskError, ToolError, excerpt
 from rllm_envs.tasks import Task
 from rllm_envs.tool_use.command_env import CommandEnv, clipped
+from rllm_envs.tool_use.draws import Draws
 from rllm_envs.tool_use.fields import (
     check_choice,
     check_integer,
@@ -105,9 +106,10 @@ class SqlEnv(CommandEnv):
 
     def generate_task(self) -> Task:
         """Return random tables, a question and the query that answers it."""
-        domain = DOMAINS[int(self.np_random.integers(len(DOMAINS)))]
-        tables = random_tables(self.np_random, domain, self.num_rows)
-        question, query = random_question(self.np_random, domain, tables, self.level)
+        draws = Draws(self.np_random)
+        domain = draws.pick(DOMAINS)
+        tables = random_tables(draws, domain, self.num_rows)
+        question, query = random_question(draws, domain, tables, self.level)
         return {"tables": tables, "question": question, "query": query}
 
     def validate_task(self, task: Task) -> Task:

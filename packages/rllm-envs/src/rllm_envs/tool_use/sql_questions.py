@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from rllm_envs.tool_use.draws import Draws
 from rllm_envs.tool_use.sql_database import Row, run_query
 
 Tables = dict[str, Any]
@@ -66,25 +65,25 @@ _FIRST = _words("Ada Boris Cleo Dina Emil Farah Goran Hana Igor Jana Kofi Lena M
 _LAST = _words("Abbot Brandt Castro Dupont Eriksen Fischer Grant Haas Ivanov Jansen Kovac Lopez")
 
 
-def random_tables(rng: np.random.Generator, domain: Domain, num_rows: int) -> Tables:
+def random_tables(draws: Draws, domain: Domain, num_rows: int) -> Tables:
     """Return a parent table and a child table of ``num_rows`` rows.
 
     There are about a third as many parents as children, at least 5 and at most 30.
     """
     num_parents = min(max(num_rows // 3, 5), 30)
-    names = rng.permutation([f"{first} {last}" for first in _FIRST for last in _LAST])
+    names = draws.sample([f"{first} {last}" for first in _FIRST for last in _LAST], num_parents)
     low, high = domain.measure_range
     parents = [
-        [i + 1, str(names[i]), str(rng.choice(domain.groups)), int(rng.integers(low, high + 1))]
+        [i + 1, names[i], draws.pick(domain.groups), draws.between(low, high)]
         for i in range(num_parents)
     ]
     children = [
         [
             i + 1,
-            int(rng.integers(1, num_parents + 1)),
-            str(rng.choice(domain.kinds)),
-            int(rng.integers(5, 500)),
-            int(rng.integers(2015, 2025)),
+            draws.between(1, num_parents),
+            draws.pick(domain.kinds),
+            draws.between(5, 499),
+            draws.between(2015, 2024),
         ]
         for i in range(num_rows)
     ]
@@ -105,13 +104,13 @@ def random_tables(rng: np.random.Generator, domain: Domain, num_rows: int) -> Ta
 class _Draw:
     """Random values for one question."""
 
-    def __init__(self, rng: np.random.Generator, domain: Domain) -> None:
+    def __init__(self, draws: Draws, domain: Domain) -> None:
         self.domain = domain
-        self.group = str(rng.choice(domain.groups))
-        self.kind = str(rng.choice(domain.kinds))
-        self.year = int(rng.integers(2016, 2024))
-        self.limit = int(rng.integers(50, 450))
-        self.count = int(rng.integers(1, 5))
+        self.group = draws.pick(domain.groups)
+        self.kind = draws.pick(domain.kinds)
+        self.year = draws.between(2016, 2023)
+        self.limit = draws.between(50, 449)
+        self.count = draws.between(1, 4)
         self.join = (
             f"FROM {domain.parents} AS p JOIN {domain.children} AS c ON c.{domain.parent}_id = p.id"
         )
@@ -224,14 +223,11 @@ HARD: tuple[Callable[[_Draw], Question], ...] = (
 LEVELS = {"easy": EASY, "hard": HARD, "mixed": (*EASY, *HARD)}
 
 
-def random_question(
-    rng: np.random.Generator, domain: Domain, tables: Tables, level: str
-) -> Question:
+def random_question(draws: Draws, domain: Domain, tables: Tables, level: str) -> Question:
     """Return a question in words and a query whose result answers it and is not empty."""
-    kinds = LEVELS[level]
     while True:
-        draw = _Draw(rng, domain)
-        question, query = kinds[int(rng.integers(len(kinds)))](draw)
+        draw = _Draw(draws, domain)
+        question, query = draws.pick(LEVELS[level])(draw)
         if has_answer(run_query(tables, query)[1]):
             return question, query
 
