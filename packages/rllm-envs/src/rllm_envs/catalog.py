@@ -70,7 +70,12 @@ CATALOG = (
         "rllm/SearchHard-v0",
         "rllm_envs.tool_use.search:SearchEnv",
         "Search-v0 with longer chains and more documents",
-        kwargs={"hops": 5, "num_documents": 400, "max_turns": 16},
+        kwargs={"hops": 5, "num_documents": 300, "max_turns": 16},
+    ),
+    EnvEntry(
+        "rllm/FileSystem-v0",
+        "rllm_envs.tool_use.file_system:FileSystemEnv",
+        "find and compute things in files by the commands of a virtual shell",
     ),
 )
 """All environments of this package."""

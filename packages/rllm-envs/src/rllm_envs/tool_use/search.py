@@ -59,7 +59,7 @@ class SearchEnv(CommandEnv):
     10, default 3), ``max_turns`` (default 10), ``split`` ("train", "test" or "all").
     Task: ``{"world": {kind: [[name, value, ...], ...]}, "start": [kind, index], "chain":
     ["employer", "founder"]}``; kinds and relations are those of ``knowledge_world.RELATIONS``.
-    ``rllm/SearchHard-v0`` has 5 hops in 400 documents.
+    ``rllm/SearchHard-v0`` has 5 hops in 300 documents and 16 turns.
 
     ## Version History
     * v0: Initial version
@@ -90,7 +90,7 @@ class SearchEnv(CommandEnv):
         self._entities: list[Entity] = []
         self._titles: dict[tuple[str, ...], int] = {}
         self._documents: list[str] = []
-        self._index = Bm25([""])
+        self._index: Bm25 | None = None
         self._chain: list[str] = []
         self._answer = ""
         self._reached: Entity | int = 0
@@ -109,7 +109,7 @@ class SearchEnv(CommandEnv):
         return task
 
     def begin(self, task: Task) -> str:
-        """Index the documents and return the question."""
+        """Write the documents and return the question."""
         self._world, start = task["world"], (task["start"][0], task["start"][1])
         self._chain = list(task["chain"])
         self._answer = str(follow(self._world, start, self._chain))
@@ -118,7 +118,7 @@ class SearchEnv(CommandEnv):
         self._titles = {tuple(words_of(name)): i for i, name in enumerate(names)}
         texts = [article(self._world, entity) for entity in self._entities]
         self._documents = [f"{name}: {text}" for name, text in zip(names, texts, strict=True)]
-        self._index = Bm25(self._documents)
+        self._index = None
         self._reached, self._has_read = start, False
         return (
             f"{question_of(self._world, start, task['chain'])}\n"
@@ -131,6 +131,8 @@ class SearchEnv(CommandEnv):
 
     def run_command(self, command: str) -> Response:
         """Search and show the best documents."""
+        if self._index is None:
+            self._index = Bm25(self._documents)
         found = self._index.search(command, self.num_results)
         title = self._titles.get(tuple(words_of(command)))
         if title is not None:
