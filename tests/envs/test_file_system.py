@@ -57,7 +57,7 @@ def test_commands_keep_the_current_directory_and_a_path_needs_no_first_slash():
 
 def test_long_output_is_cut():
     env, _ = start("where", {"text": "ticket 12345"})
-    observation = env.step("<command>cat " + "/logs/mail/a.log " * 200 + "</command>")[0]
+    observation = env.step("<command>cat " + "/logs/mail/*.log " * 230 + "</command>")[0]
     assert len(observation) < 4100
     assert "more characters are not shown" in observation
     assert env.step("<command>" + "x" * 5000 + "</command>")[4]["invalid"] is True

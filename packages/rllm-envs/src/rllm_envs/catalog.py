@@ -77,6 +77,17 @@ CATALOG = (
         "rllm_envs.tool_use.file_system:FileSystemEnv",
         "find and compute things in files by the commands of a virtual shell",
     ),
+    EnvEntry(
+        "rllm/Terminal-v0",
+        "rllm_envs.tool_use.terminal:TerminalEnv",
+        "change files as instructed by the commands of a virtual shell",
+    ),
+    EnvEntry(
+        "rllm/TerminalHard-v0",
+        "rllm_envs.tool_use.terminal:TerminalEnv",
+        "Terminal-v0 with twice as many changes",
+        kwargs={"num_steps": 6, "max_turns": 25},
+    ),
 )
 """All environments of this package."""
 
