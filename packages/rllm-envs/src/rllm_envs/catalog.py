@@ -88,6 +88,17 @@ CATALOG = (
         "Terminal-v0 with twice as many changes",
         kwargs={"num_steps": 6, "max_turns": 25},
     ),
+    EnvEntry(
+        "rllm/FunctionCalling-v0",
+        "rllm_envs.tool_use.function_calling:FunctionCallingEnv",
+        "turn a request into JSON calls of the right functions, one turn",
+    ),
+    EnvEntry(
+        "rllm/FunctionCallingHard-v0",
+        "rllm_envs.tool_use.function_calling:FunctionCallingEnv",
+        "FunctionCalling-v0 with more functions and calls",
+        kwargs={"num_functions": 24, "max_calls": 5},
+    ),
 )
 """All environments of this package."""
 

@@ -109,9 +109,13 @@ def _move(tree: Tree, arguments: Arguments) -> bool:
 def _rename(tree: Tree, arguments: Arguments) -> bool:
     directory, _, old = arguments["file"].rpartition("/")
     parent = _find(tree, directory)
-    if not isinstance(parent, dict) or not isinstance(parent.get(old), str):
+    is_file = isinstance(parent, dict) and isinstance(parent.get(old), str)
+    if not isinstance(parent, dict) or not is_file or "/" in arguments["name"]:
         return False
-    return _add(tree, f"{directory}/{arguments['name']}", parent[old]) and bool(parent.pop(old))
+    if not _add(tree, f"{directory}/{arguments['name']}", parent[old]):
+        return False
+    del parent[old]
+    return True
 
 
 def _below(tree: Tree, arguments: Arguments) -> list[str]:
