@@ -35,8 +35,10 @@ def play(content, task=TASK):
     return reward, info["invalid"]
 
 
-RIGHT = [{"name": "lamp_off", "arguments": {"room": " hall"}},
-         {"name": "set_alarm", "arguments": {"hour": 7.0, "tone": "bird", "volume": 0.5}}]  # fmt: skip
+RIGHT = [
+    {"name": "lamp_off", "arguments": {"room": " hall"}},
+    {"name": "set_alarm", "arguments": {"hour": 7.0, "tone": "bird", "volume": 0.5}},
+]
 
 
 @pytest.mark.parametrize(

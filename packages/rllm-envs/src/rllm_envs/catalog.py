@@ -99,6 +99,17 @@ CATALOG = (
         "FunctionCalling-v0 with more functions and calls",
         kwargs={"num_functions": 24, "max_calls": 5},
     ),
+    EnvEntry(
+        "rllm/Household-v0",
+        "rllm_envs.tool_use.household:HouseholdEnv",
+        "find, clean, heat, cool and place things in a house of text",
+    ),
+    EnvEntry(
+        "rllm/HouseholdHard-v0",
+        "rllm_envs.tool_use.household:HouseholdEnv",
+        "Household-v0 with two things to find among many",
+        kwargs={"num_things": 40, "num_wanted": 2, "max_turns": 80},
+    ),
 )
 """All environments of this package."""
 
