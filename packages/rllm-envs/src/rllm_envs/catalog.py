@@ -110,6 +110,17 @@ CATALOG = (
         "Household-v0 with two things to find among many",
         kwargs={"num_things": 40, "num_wanted": 2, "max_turns": 80},
     ),
+    EnvEntry(
+        "rllm/TextAdventure-v0",
+        "rllm_envs.tool_use.text_adventure:TextAdventureEnv",
+        "explore rooms, unlock doors and deliver a treasure",
+    ),
+    EnvEntry(
+        "rllm/TextAdventureHard-v0",
+        "rllm_envs.tool_use.text_adventure:TextAdventureEnv",
+        "TextAdventure-v0 with more rooms and locked doors",
+        kwargs={"num_rooms": 20, "num_locks": 5, "max_turns": 150},
+    ),
 )
 """All environments of this package."""
 

@@ -56,7 +56,7 @@ class HouseholdEnv(CommandEnv):
 
     ## Arguments
     ``num_things`` (5 to 60, default 20), ``num_wanted`` (1 or 2 things, default 1), ``max_turns``
-    (14 to 1000, default 50), ``split`` ("train", "test" or "all").
+    (16 to 1000, default 50), ``split`` ("train", "test" or "all").
     Task: ``{"places": ["fridge 1", ...], "things": {"mug 1": "shelf 2", ...}, "wanted": "mug",
     "state": "clean" or "", "target": "shelf 1", "count": 1}``.
     ``rllm/HouseholdHard-v0`` wants two things among 40 and has 80 turns.
@@ -78,8 +78,8 @@ class HouseholdEnv(CommandEnv):
     ) -> None:
         check_integer("num_things", num_things, 5, 60)
         check_integer("num_wanted", num_wanted, 1, 2)
-        # Two things take up to twelve turns even for one who knows where they are.
-        check_integer("max_turns", max_turns, 14, 1000)
+        # Two things take up to 15 turns even for one who knows where they are.
+        check_integer("max_turns", max_turns, 16, 1000)
         super().__init__(max_turns=max_turns, split=split, render_mode=render_mode)
         self.num_things = num_things
         self.num_wanted = num_wanted
@@ -117,7 +117,7 @@ class HouseholdEnv(CommandEnv):
         things = object_field(task, "things", 1, 100)
         for thing, place in things.items():
             is_known = kind_of(thing) in THING_KINDS
-            need(is_known, f"a thing must be one of {', '.join(THING_KINDS)} and a number", thing)
+            need(is_known, f"a thing must be of {', '.join(THING_KINDS)} with a number", thing)
             need(place in places, f"{thing!r} must be at a place of the task", place)
         wanted, target = text_field(task, "wanted"), text_field(task, "target")
         count, state = integer_field(task, "count", 1, 2), task.get("state")
@@ -145,13 +145,15 @@ class HouseholdEnv(CommandEnv):
             names = [p for p in self._house.places if PLACE_KINDS[kind_of(p)].room == room]
             if names:
                 lines.append(f"{room}: {', '.join(names)}")
-        what = " ".join(word for word in (self._state, self._wanted) if word)
-        number = "a" if self._count == 1 else "two of the kind"
+        what = f"a {self._state} {self._wanted}".replace("  ", " ")
+        if self._count == 2:
+            state = f", both {self._state}," if self._state else ""
+            what = f"two things of the kind {self._wanted}{state}"
         preposition = PLACE_KINDS[kind_of(self._target)].preposition
         return "\n".join(
             (
                 *lines,
-                f"Your task: put {number} {what} {preposition} the {self._target}.",
+                f"Your task: put {what} {preposition} the {self._target}.",
                 "Write one command per turn, such as <command>go to fridge 1</command>. Commands: "
                 "go to PLACE, open PLACE, close PLACE, take THING from PLACE, put THING in PLACE, "
                 "clean THING with sink 1, heat THING with microwave 1, cool THING with fridge 1, "
