@@ -121,6 +121,28 @@ CATALOG = (
         "TextAdventure-v0 with more rooms and locked doors",
         kwargs={"num_rooms": 20, "num_locks": 5, "max_turns": 150},
     ),
+    EnvEntry(
+        "rllm/WebShop-v0",
+        "rllm_envs.tool_use.web_shop:WebShopEnv",
+        "search a shop of text pages and buy what fits a request",
+    ),
+    EnvEntry(
+        "rllm/WebShopHard-v0",
+        "rllm_envs.tool_use.web_shop:WebShopEnv",
+        "WebShop-v0 with many more products",
+        kwargs={"num_products": 250, "max_turns": 40},
+    ),
+    EnvEntry(
+        "rllm/WebWiki-v0",
+        "rllm_envs.tool_use.web_wiki:WebWikiEnv",
+        "follow links through a generated wiki to a page or an answer",
+    ),
+    EnvEntry(
+        "rllm/WebWikiHard-v0",
+        "rllm_envs.tool_use.web_wiki:WebWikiEnv",
+        "WebWiki-v0 with longer ways through more pages",
+        kwargs={"hops": 5, "num_pages": 200, "max_turns": 40},
+    ),
 )
 """All environments of this package."""
 

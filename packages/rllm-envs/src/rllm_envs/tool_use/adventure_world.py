@@ -9,7 +9,7 @@ from rllm_envs.tool_use.draws import Draws
 
 STEPS = {"north": (0, 1), "east": (1, 0), "south": (0, -1), "west": (-1, 0)}
 OPPOSITES = {"north": "south", "east": "west", "south": "north", "west": "east"}
-COLOURS = ("red", "blue", "green", "black", "white", "silver")
+COLOURS: tuple[str, ...] = ("red", "blue", "green", "black", "white", "silver")
 ROOM_NAMES = (
     *("hall", "library", "kitchen", "cellar", "chapel", "armoury", "garden", "attic", "study"),
     *("stable", "gallery", "workshop", "pantry", "tower", "crypt", "courtyard", "bath", "vault"),

@@ -59,7 +59,8 @@ class TextAdventureEnv(CommandEnv):
 
     ## Arguments
     ``num_rooms`` (4 to 24, default 9), ``num_locks`` (0 to 6, fewer than rooms - 2; default 2),
-    ``max_turns`` (20 to 1000, default 60), ``split`` ("train", "test" or "all").
+    ``max_turns`` (from ``num_rooms`` * (``num_locks`` + 2) to 1000, default 60), ``split``
+    ("train", "test" or "all").
     Task: ``{"rooms": [name, ...], "exits": [[room, "north", room, "red" or ""], ...], "items":
     {"red key": [room, is_in_chest], ...}, "start": room, "treasure": item, "target": room}``; rooms
     are indices of ``rooms``.
@@ -82,7 +83,8 @@ class TextAdventureEnv(CommandEnv):
     ) -> None:
         check_integer("num_rooms", num_rooms, 4, 24)
         check_integer("num_locks", num_locks, 0, min(6, num_rooms - 3))
-        check_integer("max_turns", max_turns, 20, 1000)
+        # Fewer would leave hardly any adventure that can be solved in time.
+        check_integer("max_turns", max_turns, num_rooms * (num_locks + 2), 1000)
         super().__init__(max_turns=max_turns, split=split, render_mode=render_mode)
         self.num_rooms = num_rooms
         self.num_locks = num_locks
