@@ -143,6 +143,11 @@ CATALOG = (
         "WebWiki-v0 with longer ways through more pages",
         kwargs={"hops": 5, "num_pages": 200, "max_turns": 40},
     ),
+    EnvEntry(
+        "rllm/CustomerService-v0",
+        "rllm_envs.tool_use.customer_service:CustomerServiceEnv",
+        "serve a customer by functions within a policy: refund, exchange, cancel or refuse",
+    ),
 )
 """All environments of this package."""
 

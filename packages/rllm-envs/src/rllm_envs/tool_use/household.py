@@ -116,8 +116,8 @@ class HouseholdEnv(CommandEnv):
         need(len(set(places)) == len(places), "task['places'] must be different", places)
         things = object_field(task, "things", 1, 100)
         for thing, place in things.items():
-            is_known = kind_of(thing) in THING_KINDS
-            need(is_known, f"a thing must be of {', '.join(THING_KINDS)} with a number", thing)
+            is_known, kinds = kind_of(thing) in THING_KINDS, ", ".join(THING_KINDS)
+            need(is_known, f"a thing must be of {kinds} and a number", thing)
             need(place in places, f"{thing!r} must be at a place of the task", place)
         wanted, target = text_field(task, "wanted"), text_field(task, "target")
         count, state = integer_field(task, "count", 1, 2), task.get("state")
@@ -158,8 +158,8 @@ class HouseholdEnv(CommandEnv):
                 "go to PLACE, open PLACE, close PLACE, take THING from PLACE, put THING in PLACE, "
                 "clean THING with sink 1, heat THING with microwave 1, cool THING with fridge 1, "
                 "look, inventory. Things have numbers too, such as mug 1. You must stand at a place "
-                "to use it, and you carry one thing at a time; what you clean, heat or cool is in "
-                f"your hands. You have {self.max_turns} turns.",
+                "to use it, and you carry one thing at a time; clean, heat or cool what is in your "
+                f"hands. You have {self.max_turns} turns.",
             )
         )
 

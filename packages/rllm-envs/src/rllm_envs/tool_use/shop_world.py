@@ -24,7 +24,7 @@ CATEGORIES = {
     "kettle": (*_WARE, ("whistling", "cordless", "quick boil", "cool handle", "drip free")),
     "bottle": (*_WARE, ("leak proof", "insulated", "wide mouth", "carry loop", "straw lid")),
     "pot": (*_WARE, ("non stick", "glass lid", "oven safe", "induction ready", "stackable")),
-    "lamp": (*_HOME, ("dimmable", "battery powered", "touch switch", "swivel arm", "motion sensor")),
+    "lamp": (*_HOME, ("dimmable", "battery powered", "touch switch", "swivel arm", "motion sense")),
     "desk": (*_HOME, ("height adjustable", "cable tray", "drawer", "corner shape", "on wheels")),
     "shelf": (*_HOME, ("wall mounted", "five boards", "hidden screws", "open back", "with hooks")),
     "mat": (("cork", "rubber", "jute", "foam"), _LENGTHS,
