@@ -148,6 +148,11 @@ CATALOG = (
         "rllm_envs.tool_use.customer_service:CustomerServiceEnv",
         "serve a customer by functions within a policy: refund, exchange, cancel or refuse",
     ),
+    EnvEntry(
+        "rllm/Calendar-v0",
+        "rllm_envs.tool_use.calendar_env:CalendarEnv",
+        "schedule, move and cancel meetings in generated calendars by functions",
+    ),
 )
 """All environments of this package."""
 

@@ -95,12 +95,15 @@ def random_case(draws: Draws, num_customers: int) -> Task:
     """Return a database, a policy and a request; half of the requests can be granted."""
     wanted = "done" if draws.random() < 0.5 else draws.pick(("refused", "refused", "transferred"))
     while True:
-        task = _any_case(draws, num_customers)
-        if outcome_of(task) == wanted:
-            return task
+        shop = _random_shop(draws, num_customers)
+        # Most shops hold an order for each outcome, so that drawing requests is enough.
+        for _ in range(60):
+            task = {**shop, "request": _random_request(draws, shop)}
+            if outcome_of(task) == wanted:
+                return task
 
 
-def _any_case(draws: Draws, num_customers: int) -> Task:
+def _random_shop(draws: Draws, num_customers: int) -> Task:
     names = draws.sample([f"{a} {b}" for a in _FIRST for b in _LAST], num_customers)
     customers = {
         f"C{number}": {"name": name, "email": f"{name.lower().replace(' ', '.')}@mail.example"}
@@ -126,12 +129,17 @@ def _any_case(draws: Draws, num_customers: int) -> Task:
         "exchange_days": draws.pick((30, 45, 60)),
         "refund_limit": draws.pick((80, 100, 150)),
     }
+    return {"customers": customers, "orders": orders, "stock": stock, "policy": policy}
+
+
+def _random_request(draws: Draws, shop: Task) -> dict[str, Any]:
+    customers, orders = shop["customers"], shop["orders"]
     order = draws.pick(tuple(orders))
     item = draws.pick(tuple(orders[order]["items"]))
     owner = orders[order]["customer"]
     is_owner = draws.random() < 0.85
     others = [v for v in VARIANTS if v != orders[order]["items"][item]["variant"]]
-    request = {
+    return {
         "kind": draws.pick(KINDS),
         "customer": owner if is_owner else draws.pick([c for c in customers if c != owner]),
         "order": order,
@@ -139,13 +147,6 @@ def _any_case(draws: Draws, num_customers: int) -> Task:
         "variant": draws.pick(others),
         # A stranger must name the order, because it is not among his own.
         "knows_order": draws.random() < 0.5 or not is_owner,
-    }
-    return {
-        "customers": customers,
-        "orders": orders,
-        "stock": stock,
-        "policy": policy,
-        "request": request,
     }
 
 
@@ -188,8 +189,12 @@ def check_case(task: Task) -> Task:
             is_integer(count, 0, 10**6) for count in variants.values()
         )
         need(is_name(product) and is_counted, "stock must be {product: {variant: count}}", variants)
-    for order in object_field(task, "orders", 1, 500).values():
+        words = (product, *variants)
+        need(all(word == word.lower() for word in words), "stock must be in lower case", words)
+    for number, order in object_field(task, "orders", 1, 500).items():
         _check_order(order, customers, stock)
+        words = (number, *order["items"])
+        need(all(word == word.upper() for word in words), "numbers must be in upper case", words)
     policy = object_field(task, "policy", 3, 3)
     for name in ("refund_days", "exchange_days", "refund_limit"):
         need(is_integer(policy.get(name), 0, 10**6), f"the policy needs {name!r}", policy)
