@@ -153,6 +153,11 @@ CATALOG = (
         "rllm_envs.tool_use.calendar_env:CalendarEnv",
         "schedule, move and cancel meetings in generated calendars by functions",
     ),
+    EnvEntry(
+        "rllm/Spreadsheet-v0",
+        "rllm_envs.tool_use.spreadsheet:SpreadsheetEnv",
+        "fill cells of a spreadsheet with formulas that stay right",
+    ),
 )
 """All environments of this package."""
 

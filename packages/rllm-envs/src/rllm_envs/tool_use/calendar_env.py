@@ -63,8 +63,8 @@ class CalendarEnv(ToolCallEnv):
     ``success``, ``invalid`` (no readable call of a known function), ``turn``, ``turns_left``.
 
     ## Arguments
-    ``num_people`` (2 to 10, default 5), ``num_events`` (1 to 25, default 16), ``max_turns`` (default
-    30, at least 4), ``split`` ("train", "test" or "all").
+    ``num_people`` (2 to 10, default 5), ``num_events`` (1 to 25, default 16), ``max_turns`` (20 to
+    1000, default 30), ``split`` ("train", "test" or "all").
     Task: ``{"people": ["Ada", ...], "events": [{"title", "day", "start", "end", "attendees"}],
     "request": {"kind": "earliest", "title", "attendees", "day", "minutes", "not_before"}}``; kinds
     are "earliest", "latest", "move" and "cancel", times are minutes after midnight.
@@ -98,7 +98,8 @@ class CalendarEnv(ToolCallEnv):
     ) -> None:
         check_integer("num_people", num_people, 2, 10)
         check_integer("num_events", num_events, 1, 25)
-        check_integer("max_turns", max_turns, 4, 1000)
+        # A person has at most 16 meetings on a day that may have to be cancelled.
+        check_integer("max_turns", max_turns, 20, 1000)
         super().__init__(max_turns=max_turns, split=split, render_mode=render_mode)
         self.num_people = num_people
         self.num_events = num_events

@@ -14,7 +14,7 @@ GRID = 30
 KINDS = ("earliest", "latest", "move", "cancel")
 Event = dict[str, Any]
 """``title``, ``day`` (a name of ``DAYS``), ``start`` and ``end`` in minutes, ``attendees``."""
-_NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gina", "Hal", "Ines", "Jon")
+_NAMES: tuple[str, ...] = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gina", "Hal", "Ines", "Jon")
 _TITLES = (
     *("Budget", "Hiring", "Roadmap", "Safety", "Training", "Launch", "Audit", "Design", "Sales"),
     *("Support", "Research", "Planning", "Review", "Retro", "Demo", "Press", "Travel", "Archive"),
