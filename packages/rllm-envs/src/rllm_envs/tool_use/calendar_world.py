@@ -7,7 +7,7 @@ from rllm_envs.tasks import Task
 from rllm_envs.tool_use.draws import Draws
 from rllm_envs.tool_use.fields import is_integer, is_name, list_field, need, object_field
 
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
+DAYS: tuple[str, ...] = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
 OPENING, CLOSING = 9 * 60, 17 * 60
 GRID = 30
 """Minutes between possible times."""

@@ -11,14 +11,8 @@ from rllm_envs.tasks import Task
 from rllm_envs.tool_use.command_env import CommandEnv
 from rllm_envs.tool_use.draws import Draws
 from rllm_envs.tool_use.fields import check_integer, is_integer, is_name, list_field, need
-from rllm_envs.tool_use.sheet import (
-    FUNCTIONS,
-    MAX_FORMULA_LENGTH,
-    FormulaError,
-    Sheet,
-    cells_of,
-    shifted,
-)
+from rllm_envs.tool_use.sheet import MAX_FORMULA_LENGTH, Sheet, cells_of, shifted
+from rllm_envs.tool_use.sheet_functions import FUNCTIONS, FormulaError
 
 Row = list[Any]
 """Item, region, quantity, price."""
@@ -75,14 +69,14 @@ class SpreadsheetEnv(CommandEnv):
 
     ## Description
     Columns A to D hold a table (item, region, quantity, price). The agent is asked to fill columns
-    E to G or the cells H1 to H4 with formulas: products, shares, conditions, sums, averages, counts.
+    E to G or the cells H1 to H4 with formulas: products, shares, conditions, sums, averages.
     At the end the sheet is computed again with other data, so that numbers written by hand fail.
 
     ## Action Space
     Any text outside of ``<think>...</think>``. ``<command>set H1 =SUM(C2:C9)</command>`` writes
     into a cell, ``fill E2:E9 =C2*D2`` into each cell of a range, with references moved along as in
-    a copy (``$`` keeps them), ``show A1:D9`` shows values, ``done`` ends the task; the last complete
-    command counts.
+    a copy (``$`` keeps them), ``show A1:D9`` shows values, ``done`` ends the task; the last
+    complete command counts.
 
     ## Observation Space
     First the task, the commands and the table. ``set`` and ``fill`` are answered with the values
@@ -201,7 +195,7 @@ class SpreadsheetEnv(CommandEnv):
                 "right when quantities, prices and regions change. Functions: "
                 f"{', '.join(FUNCTIONS)}; signs: + - * / & = <> < > <= >=. You have "
                 f"{self.max_turns} turns.",
-                self._show(f"A1:D{last}"),
+                self._view(f"A1:D{last}"),
             )
         )
 
@@ -219,7 +213,7 @@ class SpreadsheetEnv(CommandEnv):
             problem = self._write(names, (match[3] or "").strip(), match[1].lower() == "fill")
             if problem:
                 return Response(f"Error: {problem}")
-        return Response(self._show(place))
+        return Response(self._view(place))
 
     def oracle_action(self) -> str:
         """Write the formula of the first goal that does not hold yet, and then end."""
@@ -249,7 +243,7 @@ class SpreadsheetEnv(CommandEnv):
                 self._sheet.set(name, shifted(content, down, right) if is_formula else content)
         return ""
 
-    def _show(self, place: str) -> str:
+    def _view(self, place: str) -> str:
         self._sheet.forget()
         names = cells_of(place) or []
         if sum(map(len, names)) == 1:
