@@ -97,7 +97,10 @@ def call(env, name, **arguments):
 def test_the_first_observation_holds_people_functions_and_request():
     _, observation = start(make("earliest"))
     assert "calendars of Ada, Ben, Cleo" in observation
-    assert "list_events(person: string, day: string)" in observation
+    assert (
+        "list_events(person: string, day: Monday | Tuesday | Wednesday | Thursday | Friday)"
+        in observation
+    )
     assert observation.endswith(
         "Request: Schedule the meeting 'Kickoff' for Ada and Ben, 60 minutes long, at the earliest "
         "time from Monday on when all of them are free, on each day not before 09:00."

@@ -88,6 +88,10 @@ def test_one_object_is_one_call():
 def test_a_schema_and_its_function_are_the_same_thing():
     assert function_of(json.loads(json.dumps(ALARM.schema()))) == ALARM
     assert ALARM.schema()["parameters"]["required"] == ["hour"]
+    assert ALARM.signature() == (
+        "set_alarm(hour: integer, tone: bell | bird = 'bell', volume: number = 0.5, "
+        "daily: boolean = False): Set an alarm."
+    )
     assert ALARM.completed({"hour": 6}) == {
         "hour": 6, "tone": "bell", "volume": 0.5, "daily": False
     }  # fmt: skip

@@ -79,9 +79,10 @@ class Function:
         }
 
     def signature(self) -> str:
-        """Return the function as one line: name, arguments with types, description."""
+        """Return the function as one line: name, arguments with types or values, description."""
         parts = [
-            f"{item.name}: {item.kind}" + ("" if item.default is None else f" = {item.default!r}")
+            f"{item.name}: {' | '.join(item.choices) or item.kind}"
+            + ("" if item.default is None else f" = {item.default!r}")
             for item in self.parameters
         ]
         return f"{self.name}({', '.join(parts)}): {self.description}"
