@@ -148,6 +148,6 @@ def test_tasks_that_cannot_be_played_are_refused(change, message):
 
 
 def test_arguments_out_of_range_are_refused():
-    for arguments in ({"num_functions": 41}, {"max_calls": 0}):
+    for arguments in ({"num_functions": 40}, {"max_calls": 0}):
         with pytest.raises(EnvArgumentError, match=next(iter(arguments))):
             FunctionCallingEnv(**arguments)

@@ -44,7 +44,7 @@ class FunctionCallingEnv(SingleTurnEnv):
     ``success``, ``invalid`` (no readable calls in the action), ``turn``, ``turns_left``.
 
     ## Arguments
-    ``num_functions`` (2 to 40, default 8), ``max_calls`` (1 to 6, default 2), ``split`` ("train",
+    ``num_functions`` (2 to 39, default 8), ``max_calls`` (1 to 6, default 2), ``split`` ("train",
     "test" or "all").
     Task: ``{"functions": [schema, ...], "request": "...", "calls": [{"name": ..., "arguments":
     {...}}]}``.
@@ -62,7 +62,7 @@ class FunctionCallingEnv(SingleTurnEnv):
         split: str = "train",
         render_mode: str | None = None,
     ) -> None:
-        check_integer("num_functions", num_functions, 2, 40)
+        check_integer("num_functions", num_functions, 2, 39)
         check_integer("max_calls", max_calls, 1, 6)
         super().__init__(split=split, render_mode=render_mode)
         self.num_functions = num_functions
