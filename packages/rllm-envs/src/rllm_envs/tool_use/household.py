@@ -157,7 +157,7 @@ class HouseholdEnv(CommandEnv):
                 "Write one command per turn, such as <command>go to fridge 1</command>. Commands: "
                 "go to PLACE, open PLACE, close PLACE, take THING from PLACE, put THING in PLACE, "
                 "clean THING with sink 1, heat THING with microwave 1, cool THING with fridge 1, "
-                "look, inventory. Things have numbers too: mug 1, mug 2. You must stand at a place "
+                "look, inventory. Things have numbers too, as in book 3. You must stand at a place "
                 "to use it, and you carry one thing at a time; clean, heat or cool what is in your "
                 f"hands. You have {self.max_turns} turns.",
             )
