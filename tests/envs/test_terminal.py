@@ -96,7 +96,7 @@ def test_generated_tasks_are_solved_step_by_step():
         ([{"kind": "rename", "arguments": {"file": "/a/y.md", "name": "$(x)"}}], "letters"),
         ([{"kind": "copy", "arguments": {"source": "/a", "target": "/a/in/c"}}], "not possible"),
         ([{"kind": "rename", "arguments": {"file": "/a/y.md", "name": "z"}},
-          {"kind": "rename", "arguments": {"file": "/a/z", "name": "y.md"}}], "must change"),
+          {"kind": "rename", "arguments": {"file": "/a/z", "name": "y.md"}}], "must not undo"),
     ],
 )  # fmt: skip
 def test_tasks_that_cannot_be_played_are_refused(steps, message):

@@ -35,8 +35,8 @@ class TerminalEnv(CommandEnv):
     prints, cut after 4000 characters, or with ``(no output)``.
 
     ## Starting State
-    About 30 files in /logs, /data, /config and /notes; ``num_steps`` changes, each of which changes
-    something. The current directory is /.
+    About 30 files in /logs, /data, /config and /notes; ``num_steps`` changes, none of which undoes
+    those before it. The current directory is /.
 
     ## Rewards
     1 when the tree is exactly the described one (names, contents, empty directories), 0 otherwise.
@@ -81,19 +81,19 @@ class TerminalEnv(CommandEnv):
         draws = Draws(self.np_random)
         tree = random_tree(draws)
         steps: list[dict[str, Any]] = []
-        current = tree
+        states = [tree]
         while len(steps) < self.num_steps:
             kind = draws.pick(tuple(CHANGES))
-            arguments = CHANGES[kind].draw(draws, current)
-            following = changed(current, kind, arguments)
-            if following is not None:
+            arguments = CHANGES[kind].draw(draws, states[-1])
+            following = changed(states[-1], kind, arguments)
+            if following is not None and following not in states:
                 steps.append({"kind": kind, "arguments": arguments})
-                current = following
+                states.append(following)
         return {"tree": tree, "steps": steps}
 
     def validate_task(self, task: Task) -> Task:
-        """Check the tree, and that each step is possible and changes something."""
-        current = check_tree(task.get("tree"))
+        """Check the tree, and that each step is possible and leads to a state of its own."""
+        states = [check_tree(task.get("tree"))]
         for step in list_field(task, "steps", 1, 20):
             is_step = isinstance(step, dict) and isinstance(step.get("arguments"), dict)
             need(
@@ -108,11 +108,11 @@ class TerminalEnv(CommandEnv):
                     char.isalnum() or char in ARGUMENT_CHARACTERS for char in value
                 )
                 need(is_plain, f"{name!r} of a step must be letters, digits and -_./", value)
-            following = changed(current, step["kind"], arguments)
+            following = changed(states[-1], step["kind"], arguments)
             if following is None:
                 raise TaskError(f"the step {step} is not possible or changes nothing")
-            current = check_tree(following)
-        need(current != task["tree"], "task['steps'] must change the tree", task["steps"])
+            need(following not in states, "a step must not undo the steps before it", step)
+            states.append(check_tree(following))
         return task
 
     def begin(self, task: Task) -> str:
