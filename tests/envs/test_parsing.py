@@ -5,10 +5,10 @@ import pytest
 from rllm_envs.errors import excerpt
 from rllm_envs.parsing import (
     boxed_answer,
-    calculator_call,
     code_block,
     last_boxed,
     strip_thoughts,
+    tag_content,
 )
 
 
@@ -64,8 +64,8 @@ def test_thoughts_are_stripped_to_the_text_after_them():
         ("", None),
     ],
 )
-def test_the_last_complete_calculator_call_counts(response, expected):
-    assert calculator_call(response) == expected
+def test_the_last_complete_tag_content_counts(response, expected):
+    assert tag_content(response, "calc") == expected
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_last_complete_calculator_call_counts(response, expected):
 def test_hostile_text_is_read_in_linear_time(text):
     start = time.perf_counter()
     boxed_answer(text)
-    calculator_call(text)
+    tag_content(text, "calc")
     assert time.perf_counter() - start < 4.0
 
 

@@ -44,13 +44,17 @@ def boxed_answer(response: str) -> str | None:
     return last_boxed(strip_thoughts(response))
 
 
-def calculator_call(response: str) -> str | None:
-    """Return the content of the last complete ``<calc>...</calc>`` outside of thoughts, or None."""
+def tag_content(response: str, tag: str) -> str | None:
+    """Return the content of the last complete ``<tag>...</tag>`` outside of thoughts, or None.
+
+    Spaces around the content are dropped. ``tag`` is the name without brackets, such as "calc".
+    """
     text = strip_thoughts(response)
-    start = text.rfind("<calc>", 0, max(text.rfind("</calc>"), 0))
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    start = text.rfind(opening, 0, max(text.rfind(closing), 0))
     if start < 0:
         return None
-    return text[start + len("<calc>") :].partition("</calc>")[0].strip()
+    return text[start + len(opening) :].partition(closing)[0].strip()
 
 
 def code_block(response: str) -> str | None:
