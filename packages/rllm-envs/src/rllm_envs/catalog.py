@@ -50,6 +50,35 @@ CATALOG = (
         "rllm_envs.tool_use.calculator:CalculatorEnv",
         "multiply with a calculator at hand, a few turns",
     ),
+    EnvEntry(
+        "rllm/GuessNumber-v0",
+        "rllm_envs.puzzles.guess_number:GuessNumberEnv",
+        "find a hidden number from higher and lower",
+    ),
+    EnvEntry(
+        "rllm/GuessNumberHard-v0",
+        "rllm_envs.puzzles.guess_number:GuessNumberEnv",
+        "find one number of 1000 in the 10 guesses that halving needs",
+        {"width": 1000},
+    ),
+    EnvEntry(
+        "rllm/FrozenLake-v0",
+        "rllm_envs.puzzles.frozen_lake:FrozenLakeEnv",
+        "cross a frozen lake without falling into a hole",
+    ),
+    EnvEntry(
+        "rllm/FrozenLakeLarge-v0",
+        "rllm_envs.puzzles.frozen_lake:FrozenLakeEnv",
+        "cross a lake of eight rows",
+        {"size": 8},
+    ),
+    EnvEntry(
+        "rllm/FrozenLakeSlippery-v0",
+        "rllm_envs.puzzles.frozen_lake:FrozenLakeEnv",
+        "cross a lake on slippery ice",
+        {"slippery": True},
+        reward_threshold=0.8,
+    ),
 )
 """All environments of this package."""
 
