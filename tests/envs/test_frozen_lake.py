@@ -39,8 +39,8 @@ def test_the_edge_stops_and_costs_a_move():
 
 
 def test_the_budget_of_moves_truncates():
-    env, _ = start(max_turns=3)
-    _, reward, terminated, truncated, info = env.step(r"\boxed{up up up down}")
+    env, _ = start(max_turns=6)
+    _, reward, terminated, truncated, info = env.step(r"\boxed{up up up up up up down}")
     assert (reward, terminated, truncated, info["moves_left"]) == (0.0, False, True, 0)
 
 

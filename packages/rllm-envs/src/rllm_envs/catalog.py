@@ -79,6 +79,29 @@ CATALOG = (
         {"slippery": True},
         reward_threshold=0.8,
     ),
+    EnvEntry(
+        "rllm/Mastermind-v0",
+        "rllm_envs.puzzles.mastermind:MastermindEnv",
+        "find a hidden code from counted agreements",
+    ),
+    EnvEntry(
+        "rllm/MastermindHard-v0",
+        "rllm_envs.puzzles.mastermind:MastermindEnv",
+        "find a code of five out of eight letters",
+        {"num_pegs": 5, "num_colors": 8, "max_turns": 12},
+    ),
+    EnvEntry(
+        "rllm/Wordle-v0",
+        "rllm_envs.puzzles.wordle:WordleEnv",
+        "find a hidden word of five letters in six guesses",
+    ),
+    EnvEntry(
+        "rllm/WordleHard-v0",
+        "rllm_envs.puzzles.wordle:WordleEnv",
+        "Wordle whose hints must be used in later guesses",
+        {"hard": True},
+        reward_threshold=0.95,
+    ),
 )
 """All environments of this package."""
 
