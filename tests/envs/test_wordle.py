@@ -60,7 +60,7 @@ def test_guesses_are_marked_and_the_word_ends_the_episode():
 
 
 @pytest.mark.parametrize(
-    "action", ["", "crane", r"\boxed{cran}", r"\boxed{cranes}", r"\boxed{cr4ne}"]
+    "action", ["", "crane", r"\boxed{cran}", r"\boxed{cr4ne}"]
 )
 def test_other_text_gets_a_hint_and_costs_a_guess(action):
     env, _ = start()

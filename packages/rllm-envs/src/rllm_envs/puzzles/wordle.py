@@ -131,7 +131,7 @@ class WordleEnv(TextEnv):
             for index, word in enumerate(FIVE_LETTER_WORDS)
             if not self.hard or not forbidden_by_hints(word, self._history)
         ]
-        ordered = np.sort(marks[np.ix_(allowed, left)], axis=1)
+        ordered = np.sort(marks[allowed][:, left], axis=1)
         num_kinds = 1.0 + (np.diff(ordered, axis=1) != 0).sum(axis=1)
         # Among equals a word that may be the answer itself.
         best = int(np.argmax(num_kinds + 0.5 * possible[allowed]))
