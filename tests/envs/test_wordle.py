@@ -59,9 +59,7 @@ def test_guesses_are_marked_and_the_word_ends_the_episode():
     assert env.step(r"\boxed{ CRANE }")[1:3] == (1.0, True)
 
 
-@pytest.mark.parametrize(
-    "action", ["", "crane", r"\boxed{cran}", r"\boxed{cr4ne}"]
-)
+@pytest.mark.parametrize("action", ["", "crane", r"\boxed{cran}", r"\boxed{cr4ne}"])
 def test_other_text_gets_a_hint_and_costs_a_guess(action):
     env, _ = start()
     observation, _, _, _, info = env.step(action)

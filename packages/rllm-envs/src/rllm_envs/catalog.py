@@ -102,6 +102,30 @@ CATALOG = (
         {"hard": True},
         reward_threshold=0.95,
     ),
+    EnvEntry(
+        "rllm/Hangman-v0",
+        "rllm_envs.puzzles.hangman:HangmanEnv",
+        "find a hidden word letter by letter",
+        reward_threshold=0.98,
+    ),
+    EnvEntry(
+        "rllm/HangmanHard-v0",
+        "rllm_envs.puzzles.hangman:HangmanEnv",
+        "Hangman with three wrong guesses",
+        {"max_misses": 3},
+        reward_threshold=0.8,
+    ),
+    EnvEntry(
+        "rllm/TwentyQuestions-v0",
+        "rllm_envs.puzzles.twenty_questions:TwentyQuestionsEnv",
+        "find a hidden thing by questions with yes or no answers",
+    ),
+    EnvEntry(
+        "rllm/TwentyQuestionsHard-v0",
+        "rllm_envs.puzzles.twenty_questions:TwentyQuestionsEnv",
+        "find one of 64 things in 10 turns",
+        {"num_things": 64, "max_turns": 10},
+    ),
 )
 """All environments of this package."""
 
