@@ -126,6 +126,28 @@ CATALOG = (
         "find one of 64 things in 10 turns",
         {"num_things": 64, "max_turns": 10},
     ),
+    EnvEntry(
+        "rllm/Maze-v0",
+        "rllm_envs.puzzles.maze:MazeEnv",
+        "find the way through a maze",
+    ),
+    EnvEntry(
+        "rllm/MazeLarge-v0",
+        "rllm_envs.puzzles.maze:MazeEnv",
+        "find the way through a maze of ten by ten rooms",
+        {"size": 10},
+    ),
+    EnvEntry(
+        "rllm/TowerOfHanoi-v0",
+        "rllm_envs.puzzles.hanoi:TowerOfHanoiEnv",
+        "move disks from peg to peg into a given arrangement",
+    ),
+    EnvEntry(
+        "rllm/TowerOfHanoiHard-v0",
+        "rllm_envs.puzzles.hanoi:TowerOfHanoiEnv",
+        "move six disks",
+        {"disks": 6},
+    ),
 )
 """All environments of this package."""
 

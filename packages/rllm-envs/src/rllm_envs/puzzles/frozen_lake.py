@@ -6,7 +6,7 @@ import numpy as np
 
 from rllm_envs.errors import TaskError
 from rllm_envs.puzzles.checks import check_flag, check_int, check_turns, task_rows
-from rllm_envs.puzzles.moves import DIRECTIONS, MoveEnv, parse_directions
+from rllm_envs.puzzles.moves import DIRECTIONS, MoveEnv, find_symbol, parse_directions
 from rllm_envs.tasks import Task
 
 HOLE_SHARE = 0.2
@@ -98,7 +98,7 @@ class FrozenLakeEnv(MoveEnv):
         flat = "".join(rows)
         if flat.count("S") != 1 or flat.count("G") != 1:
             raise TaskError(f"'rows' must hold one S and one G, got {rows}")
-        way = shortest_way(rows, find(rows, "S"))
+        way = shortest_way(rows, find_symbol(rows, "S"))
         if not way or len(way) > self.max_turns:
             raise TaskError(f"the goal of {rows} cannot be reached in {self.max_turns} moves")
         return task
@@ -106,7 +106,7 @@ class FrozenLakeEnv(MoveEnv):
     def begin(self, task: Task) -> str:
         """Return the rules and the lake."""
         self._rows = task["rows"]
-        self._place = find(self._rows, "S")
+        self._place = find_symbol(self._rows, "S")
         self._values = None
         self.start_moves()
         ice = (
@@ -162,12 +162,6 @@ class FrozenLakeEnv(MoveEnv):
             for move, ways in _TURNS.items()
         }
         return [max(chances, key=lambda move: chances[move])]
-
-
-def find(rows: list[str], symbol: str) -> tuple[int, int]:
-    """Return row and column of the first ``symbol``, which must occur."""
-    row = next(row for row, text in enumerate(rows) if symbol in text)
-    return row, rows[row].index(symbol)
 
 
 def step_from(rows: list[str], place: tuple[int, int], move: str) -> tuple[int, int]:

@@ -124,6 +124,12 @@ def parse_directions(text: str) -> list[str] | None:
     return [_DIRECTION_WORDS[word] for word in words]
 
 
+def find_symbol(rows: list[str], symbol: str) -> tuple[int, int]:
+    """Return row and column of the first ``symbol`` of a grid, which must occur."""
+    row = next(row for row, text in enumerate(rows) if symbol in text)
+    return row, rows[row].index(symbol)
+
+
 def split_moves(text: str, separators: str = r"[,;\n]") -> list[str]:
     """Return the parts of a list of moves, in lower case, with single spaces, without full stops.
 
