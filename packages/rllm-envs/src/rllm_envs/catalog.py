@@ -148,6 +148,39 @@ CATALOG = (
         "move six disks",
         {"disks": 6},
     ),
+    EnvEntry(
+        "rllm/Sokoban-v0",
+        "rllm_envs.puzzles.sokoban:SokobanEnv",
+        "push two boxes onto the goals",
+    ),
+    EnvEntry(
+        "rllm/SokobanHard-v0",
+        "rllm_envs.puzzles.sokoban:SokobanEnv",
+        "push three boxes onto the goals",
+        {"size": 6, "boxes": 3},
+    ),
+    EnvEntry(
+        "rllm/EightPuzzle-v0",
+        "rllm_envs.puzzles.eight_puzzle:EightPuzzleEnv",
+        "slide numbered tiles into order",
+    ),
+    EnvEntry(
+        "rllm/EightPuzzleHard-v0",
+        "rllm_envs.puzzles.eight_puzzle:EightPuzzleEnv",
+        "slide well-mixed tiles into order",
+        {"scramble": 100},
+    ),
+    EnvEntry(
+        "rllm/LightsOut-v0",
+        "rllm_envs.puzzles.lights_out:LightsOutEnv",
+        "switch off all lights by buttons that switch their neighbours",
+    ),
+    EnvEntry(
+        "rllm/LightsOutHard-v0",
+        "rllm_envs.puzzles.lights_out:LightsOutEnv",
+        "switch off a board of six by six lights",
+        {"size": 6},
+    ),
 )
 """All environments of this package."""
 
