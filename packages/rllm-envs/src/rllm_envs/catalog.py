@@ -181,6 +181,31 @@ CATALOG = (
         "switch off a board of six by six lights",
         {"size": 6},
     ),
+    EnvEntry(
+        "rllm/Game2048-v0",
+        "rllm_envs.puzzles.game_2048:Game2048Env",
+        "merge tiles until one reaches 64",
+        {},
+        reward_threshold=0.8,
+    ),
+    EnvEntry(
+        "rllm/Game2048Hard-v0",
+        "rllm_envs.puzzles.game_2048:Game2048Env",
+        "merge tiles until one reaches 128",
+        {"target": 128},
+        reward_threshold=0.8,
+    ),
+    EnvEntry(
+        "rllm/Minesweeper-v0",
+        "rllm_envs.puzzles.minesweeper:MinesweeperEnv",
+        "open all places without a mine",
+    ),
+    EnvEntry(
+        "rllm/MinesweeperHard-v0",
+        "rllm_envs.puzzles.minesweeper:MinesweeperEnv",
+        "clear a board of eight rows with ten mines",
+        {"size": 8, "mines": 10},
+    ),
 )
 """All environments of this package."""
 

@@ -1,18 +1,15 @@
 """``rllm/LightsOut-v0``: switch off all lights of a board whose buttons switch their neighbours."""
 
-import re
 from functools import lru_cache
 
 import numpy as np
 
 from rllm_envs.errors import TaskError
 from rllm_envs.puzzles.checks import check_int, check_turns, task_rows
-from rllm_envs.puzzles.moves import MoveEnv
+from rllm_envs.puzzles.moves import MoveEnv, parse_numbers
 from rllm_envs.tasks import Task
 
 MAX_SIZE = 9
-_NUMBER_PAIRS = re.compile(r"[\s(\[,;)\]]*(?:\d+[\s,]+\d+[\s(\[,;)\]]*)+", re.ASCII)
-_NUMBERS = re.compile(r"\d+", re.ASCII)
 
 
 class LightsOutEnv(MoveEnv):
@@ -104,13 +101,10 @@ class LightsOutEnv(MoveEnv):
 
     def parse_moves(self, text: str) -> list[str] | None:
         """Return the buttons in a box."""
-        if not _NUMBER_PAIRS.fullmatch(text):
+        numbers = parse_numbers(text, len(self._lights))
+        if len(numbers) % 2 or 0 in numbers:
             return None
-        numbers = _NUMBERS.findall(text)
-        size = len(self._lights)
-        if len(numbers) % 2 or not all(len(n) <= 2 and 1 <= int(n) <= size for n in numbers):
-            return None
-        return [f"{int(r)} {int(c)}" for r, c in zip(numbers[::2], numbers[1::2], strict=True)]
+        return [f"{r} {c}" for r, c in zip(numbers[::2], numbers[1::2], strict=True)]
 
     def play(self, move: str) -> str:
         """Press a button."""

@@ -10,6 +10,8 @@ from rllm_envs.parsing import boxed_answer
 DIRECTIONS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 """Row and column steps of the four moves; row 0 is on top."""
 _DIRECTION_WORDS = {name: name for name in DIRECTIONS} | {name[0]: name for name in DIRECTIONS}
+_NOT_NUMBERS = re.compile(r"[^0-9\s,;:()\[\]]")
+_DIGITS = re.compile(r"[0-9]+")
 MAX_PARSED = 10_000
 """Longer boxes are not read: no puzzle needs them."""
 
@@ -122,6 +124,24 @@ def parse_directions(text: str) -> list[str] | None:
     if not all(word in _DIRECTION_WORDS for word in words):
         return None
     return [_DIRECTION_WORDS[word] for word in words]
+
+
+def parse_numbers(text: str, high: int) -> list[int]:
+    """Return the whole numbers of a text such as "2 3, 1 1" or "(2, 3)".
+
+    Args:
+        text: The content of a box.
+        high: Greatest number allowed.
+
+    Returns:
+        The numbers; empty where one is above ``high`` or something else stands between them.
+    """
+    if _NOT_NUMBERS.search(text):
+        return []
+    words = _DIGITS.findall(text)
+    if any(len(word) > 6 or int(word) > high for word in words):
+        return []
+    return [int(word) for word in words]
 
 
 def find_symbol(rows: list[str], symbol: str) -> tuple[int, int]:
