@@ -206,6 +206,17 @@ CATALOG = (
         "clear a board of eight rows with ten mines",
         {"size": 8, "mines": 10},
     ),
+    EnvEntry(
+        "rllm/Sudoku-v0",
+        "rllm_envs.puzzles.sudoku:SudokuEnv",
+        "fill a grid of four by four with digits",
+    ),
+    EnvEntry(
+        "rllm/SudokuHard-v0",
+        "rllm_envs.puzzles.sudoku:SudokuEnv",
+        "fill a grid of nine by nine with digits",
+        {"size": 9},
+    ),
 )
 """All environments of this package."""
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rllm_envs.errors import EnvArgumentError, TaskError
+from rllm_envs.errors import TaskError
 from rllm_envs.puzzles.checks import check_int, check_turns, task_int, task_rows
 from rllm_envs.puzzles.minesweeper_rules import (
     Place,
@@ -15,7 +15,7 @@ from rllm_envs.puzzles.moves import MoveEnv, parse_numbers
 from rllm_envs.tasks import Task
 
 MAX_SIZE = 16
-MAX_MINE_SHARE = 0.25
+MAX_MINE_SHARE = 0.2
 
 
 class MinesweeperEnv(MoveEnv):
@@ -37,7 +37,7 @@ class MinesweeperEnv(MoveEnv):
 
     ## Starting State
     ``mines`` mines on uniform places, none on or beside the uniform place opened first; boards that
-    need a guess are drawn again.
+    need a guess, or none at all because all is open, are drawn again.
 
     ## Rewards
     1 when all places without a mine are open, 0 otherwise.
@@ -51,8 +51,8 @@ class MinesweeperEnv(MoveEnv):
     ``closed`` (int: places without a mine that are still closed).
 
     ## Arguments
-    ``size`` (rows and columns, 4 to 16, default 5), ``mines`` (1 to a quarter of the places,
-    default 4), ``max_turns`` (actions, and moves; size^2 by default), ``split`` ("train", "test" or
+    ``size`` (rows and columns, 4 to 16, default 5), ``mines`` (1 to a fifth of the places, default
+    4), ``max_turns`` (actions, and moves; size^2 by default), ``split`` ("train", "test" or
     "all"). ``rllm/MinesweeperHard-v0``: ``size=8, mines=10``.
     Task: ``{"rows": ["*...", "....", "....", "...*"], "first_row": 1, "first_column": 4}``.
 
@@ -74,8 +74,6 @@ class MinesweeperEnv(MoveEnv):
         self.size = check_int("size", size, 4, MAX_SIZE)
         self.mines = check_int("mines", mines, 1, int(MAX_MINE_SHARE * size**2))
         turns = check_turns(max_turns, size**2)
-        if turns < size**2 // 4:
-            raise EnvArgumentError(f"max_turns must be at least size^2 / 4, got {turns}")
         super().__init__(max_turns=turns, split=split, render_mode=render_mode)
         self._counts: dict[Place, int] = {}
         self._mines: frozenset[Place] = frozenset()
@@ -94,10 +92,13 @@ class MinesweeperEnv(MoveEnv):
                 for column in range(self.size)
                 if max(abs(row - first[0]), abs(column - first[1])) > 1
             ]
-            chosen = self.np_random.choice(len(places), min(self.mines, len(places)), replace=False)
+            chosen = self.np_random.choice(len(places), self.mines, replace=False)
             mines = frozenset(places[i] for i in chosen)
             counts = mine_counts(self.size, self.size, mines)
-            if len(deduced_opening(counts, mines, first)) == number - len(mines):
+            num_safe = number - len(mines)
+            if len(opened_from(counts, first, mines)) == num_safe:
+                continue
+            if len(deduced_opening(counts, mines, first)) == num_safe:
                 rows = [
                     "".join("*" if (row, column) in mines else "." for column in range(self.size))
                     for row in range(self.size)
@@ -118,8 +119,6 @@ class MinesweeperEnv(MoveEnv):
             raise TaskError(f"the first opening of {rows} hits a mine or opens everything at once")
         if len(deduced_opening(counts, mines, first)) < num_safe:
             raise TaskError(f"the board {rows} cannot be solved without guessing")
-        if num_safe > self.max_turns:
-            raise TaskError(f"{num_safe} places are to open, and max_turns is {self.max_turns}")
         return task
 
     def begin(self, task: Task) -> str:
@@ -133,8 +132,8 @@ class MinesweeperEnv(MoveEnv):
         self.start_moves()
         return (
             f"Open all places without a mine on a board of {self._shape[0]} rows and "
-            f"{self._shape[1]} columns with {len(self._mines)} mines. A number says how many of the "
-            "up to eight neighbours hold a mine, ? is a closed place. Opening a mine loses. The "
+            f"{self._shape[1]} columns with {len(self._mines)} mines. A number says how many of "
+            "the up to eight neighbours hold a mine, ? is a closed place. Opening a mine loses. The "
             "board can be solved without guessing. Write row and column of a place, counted from 1 "
             "at the top left, in a box, such as \\boxed{2 1}, or several: \\boxed{2 1, 1 1}. "
             f"{self.budget_text()}\n{self.board()}"
