@@ -185,15 +185,14 @@ CATALOG = (
         "rllm/Game2048-v0",
         "rllm_envs.puzzles.game_2048:Game2048Env",
         "merge tiles until one reaches 64",
-        {},
-        reward_threshold=0.8,
+        reward_threshold=0.85,
     ),
     EnvEntry(
         "rllm/Game2048Hard-v0",
         "rllm_envs.puzzles.game_2048:Game2048Env",
         "merge tiles until one reaches 128",
         {"target": 128},
-        reward_threshold=0.8,
+        reward_threshold=0.85,
     ),
     EnvEntry(
         "rllm/Minesweeper-v0",
@@ -216,6 +215,28 @@ CATALOG = (
         "rllm_envs.puzzles.sudoku:SudokuEnv",
         "fill a grid of nine by nine with digits",
         {"size": 9},
+    ),
+    EnvEntry(
+        "rllm/Bandit-v0",
+        "rllm_envs.puzzles.bandit:BanditEnv",
+        "find out which of several machines wins most often",
+    ),
+    EnvEntry(
+        "rllm/BanditHard-v0",
+        "rllm_envs.puzzles.bandit:BanditEnv",
+        "find the best of ten machines",
+        {"num_arms": 10, "max_turns": 50},
+    ),
+    EnvEntry(
+        "rllm/Nonogram-v0",
+        "rllm_envs.puzzles.nonogram:NonogramEnv",
+        "find the picture that has the given runs",
+    ),
+    EnvEntry(
+        "rllm/NonogramHard-v0",
+        "rllm_envs.puzzles.nonogram:NonogramEnv",
+        "find a picture of eight rows",
+        {"size": 8},
     ),
 )
 """All environments of this package."""

@@ -52,7 +52,7 @@ class Game2048Env(MoveEnv):
     ``size`` (3 to 6, default 4), ``target`` (a power of 2 from 16 to 2048, default 64),
     ``max_turns`` (actions, and moves; 11/16 of ``target`` by default, which is tight), ``split``
     ("train", "test" or "all"). ``rllm/Game2048Hard-v0``: ``target=128``. The oracle reaches the
-    target in MEASURED (500 seeds), so 0.85 counts as solved.
+    target in 0.94 of the episodes, and in 0.93 with 128 (500 seeds), so 0.85 counts as solved.
     Task: ``{"rows": [[0, 2, 0, 0], [0, 0, 0, 4], [2, 0, 0, 0], [0, 0, 2, 0]]}``.
 
     ## References

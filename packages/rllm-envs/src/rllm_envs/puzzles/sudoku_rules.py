@@ -1,5 +1,7 @@
 """Sudoku grids: counting solutions, and making puzzles that have one."""
 
+from functools import lru_cache
+
 import numpy as np
 
 Grid = list[int]
@@ -16,55 +18,79 @@ def solutions(grid: Grid, size: int, limit: int) -> list[Grid]:
         size: 4 or 9.
         limit: Most solutions to look for, at least 1.
     """
-    box = int(size**0.5)
-    full = (1 << size) - 1
-    # Bit d - 1 of used[u] says that digit d stands in unit u: rows, then columns, then boxes.
-    used = [0] * (3 * size)
-    units = []
-    for cell in range(size**2):
-        row, column = divmod(cell, size)
-        units.append((row, size + column, 2 * size + row // box * box + column // box))
-    cells = list(grid)
-    empty = []
-    for cell, digit in enumerate(cells):
-        if not digit:
-            empty.append(cell)
-            continue
-        bit = 1 << digit - 1
-        if any(used[unit] & bit for unit in units[cell]):
+    search = _Search(size, limit)
+    for cell, digit in enumerate(grid):
+        if digit and not search.put(cell, 1 << digit - 1):
             return []
-        for unit in units[cell]:
-            used[unit] |= bit
-    found: list[Grid] = []
+    search.empty = [cell for cell, digit in enumerate(grid) if not digit]
+    search.fill()
+    return search.found
 
-    def fill() -> None:
-        if not empty:
-            found.append(list(cells))
+
+class _Search:
+    """State of one search; digit d is the bit ``1 << d - 1``."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        self.full = (1 << size) - 1
+        self.limit = limit
+        self.units = _units(size)
+        self.used = [0] * (3 * size)
+        self.cells = [0] * size**2
+        self.empty: list[int] = []
+        self.found: list[Grid] = []
+
+    def put(self, cell: int, bit: int) -> bool:
+        """Write a digit; return False where it stands in a unit of the cell already."""
+        row, column, box = self.units[cell]
+        used = self.used
+        if (used[row] | used[column] | used[box]) & bit:
+            return False
+        used[row] |= bit
+        used[column] |= bit
+        used[box] |= bit
+        self.cells[cell] = bit.bit_length()
+        return True
+
+    def take(self, cell: int, bit: int) -> None:
+        """Undo ``put``."""
+        for unit in self.units[cell]:
+            self.used[unit] ^= bit
+
+    def fill(self) -> None:
+        """Fill the empty cells in all ways, up to the limit."""
+        if not self.empty:
+            self.found.append(list(self.cells))
             return
-        best, best_free, fewest = 0, 0, size + 1
-        for index, cell in enumerate(empty):
-            row, column, square = units[cell]
-            free = full & ~(used[row] | used[column] | used[square])
+        index, free = self._narrowest()
+        cell = self.empty.pop(index)
+        while free and len(self.found) < self.limit:
+            bit = free & -free
+            free ^= bit
+            self.put(cell, bit)
+            self.fill()
+            self.take(cell, bit)
+        self.empty.insert(index, cell)
+
+    def _narrowest(self) -> tuple[int, int]:
+        best, best_free, fewest = 0, 0, 10
+        used = self.used
+        for index, cell in enumerate(self.empty):
+            row, column, box = self.units[cell]
+            free = self.full & ~(used[row] | used[column] | used[box])
             count = free.bit_count()
             if count < fewest:
                 best, best_free, fewest = index, free, count
                 if count <= 1:
                     break
-        cell = empty.pop(best)
-        while best_free and len(found) < limit:
-            bit = best_free & -best_free
-            best_free ^= bit
-            cells[cell] = bit.bit_length()
-            for unit in units[cell]:
-                used[unit] |= bit
-            fill()
-            for unit in units[cell]:
-                used[unit] ^= bit
-        cells[cell] = 0
-        empty.insert(best, cell)
+        return best, best_free
 
-    fill()
-    return found
+
+@lru_cache(maxsize=2)
+def _units(size: int) -> list[tuple[int, int, int]]:
+    """Return the row, column and box of each cell, as numbers of units below ``3 * size``."""
+    box = int(size**0.5)
+    cells = (divmod(cell, size) for cell in range(size**2))
+    return [(r, size + c, 2 * size + r // box * box + c // box) for r, c in cells]
 
 
 def random_solution(np_random: np.random.Generator, size: int) -> Grid:
