@@ -238,6 +238,28 @@ CATALOG = (
         "find a picture of eight rows",
         {"size": 8},
     ),
+    EnvEntry(
+        "rllm/BlocksWorld-v0",
+        "rllm_envs.puzzles.blocks_world:BlocksWorldEnv",
+        "rebuild stacks of blocks",
+    ),
+    EnvEntry(
+        "rllm/BlocksWorldHard-v0",
+        "rllm_envs.puzzles.blocks_world:BlocksWorldEnv",
+        "rebuild stacks of eight blocks",
+        {"blocks": 8},
+    ),
+    EnvEntry(
+        "rllm/WaterJugs-v0",
+        "rllm_envs.puzzles.water_jugs:WaterJugsEnv",
+        "measure an amount of water with three jugs",
+    ),
+    EnvEntry(
+        "rllm/WaterJugsHard-v0",
+        "rllm_envs.puzzles.water_jugs:WaterJugsEnv",
+        "measure an amount that needs at least eight moves",
+        {"max_size": 24, "min_moves": 8},
+    ),
 )
 """All environments of this package."""
 

@@ -134,8 +134,9 @@ class MinesweeperEnv(MoveEnv):
             f"Open all places without a mine on a board of {self._shape[0]} rows and "
             f"{self._shape[1]} columns with {len(self._mines)} mines. A number says how many of "
             "the up to eight neighbours hold a mine, ? is a closed place. Opening a mine loses. "
-            "The board can be solved without guessing. Write row and column of a place, counted from 1 "
-            "at the top left, in a box, such as \\boxed{2 1}, or several: \\boxed{2 1, 1 1}. "
+            "The board can be solved without guessing. Write row and column of a place, counted "
+            "from 1 at the top left, in a box, such as \\boxed{2 1}, or several: "
+            "\\boxed{2 1, 1 1}. "
             f"{self.budget_text()}\n{self.board()}"
         )
 
