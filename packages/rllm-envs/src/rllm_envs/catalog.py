@@ -260,6 +260,28 @@ CATALOG = (
         "measure an amount that needs at least eight moves",
         {"max_size": 24, "min_moves": 8},
     ),
+    EnvEntry(
+        "rllm/NQueens-v0",
+        "rllm_envs.puzzles.n_queens:NQueensEnv",
+        "complete a board of queens that do not attack each other",
+    ),
+    EnvEntry(
+        "rllm/NQueensHard-v0",
+        "rllm_envs.puzzles.n_queens:NQueensEnv",
+        "complete a board of twelve queens",
+        {"size": 12, "given": 3},
+    ),
+    EnvEntry(
+        "rllm/RiverCrossing-v0",
+        "rllm_envs.puzzles.river_crossing:RiverCrossingEnv",
+        "row passengers over a river that must not be left alone",
+    ),
+    EnvEntry(
+        "rllm/RiverCrossingHard-v0",
+        "rllm_envs.puzzles.river_crossing:RiverCrossingEnv",
+        "row six passengers over a river",
+        {"items": 6, "capacity": 3},
+    ),
 )
 """All environments of this package."""
 

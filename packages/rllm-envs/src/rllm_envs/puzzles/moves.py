@@ -37,6 +37,8 @@ class MoveEnv(TextEnv):
 
     hint: str = ""
     """What the agent reads where no move is understood."""
+    separator: str = ", "
+    """What the oracle writes between two moves."""
 
     def __init__(
         self, *, max_turns: int, split: str = "train", render_mode: str | None = None
@@ -115,7 +117,7 @@ class MoveEnv(TextEnv):
 
     def oracle_action(self) -> str:
         r"""Return the plan from here in ``\boxed{}``."""
-        return f"\\boxed{{{', '.join(self.plan())}}}"
+        return f"\\boxed{{{self.separator.join(self.plan())}}}"
 
 
 def parse_directions(text: str) -> list[str] | None:

@@ -3,6 +3,7 @@
 import re
 from collections import deque
 from itertools import permutations
+from math import gcd
 
 from rllm_envs.errors import EnvArgumentError, TaskError, excerpt
 from rllm_envs.puzzles.checks import check_int, check_turns, task_int, task_integers
@@ -123,21 +124,23 @@ class WaterJugsEnv(MoveEnv):
 
     def parse_moves(self, text: str) -> list[str] | None:
         """Return moves such as "fill A" or "pour A B"."""
-        names = NAMES[: len(self._sizes)].lower()
+        names = NAMES[: len(self._sizes)]
         moves = []
         for part in split_moves(text, r"[,;\n]|\bthen\b|\band\b"):
             match = _MOVE.fullmatch(part)
             if match is None or (match[1] == "pour") != (match[3] is not None):
                 return None
-            jugs = [jug for jug in match.groups()[1:] if jug is not None]
+            jugs = [jug.upper() for jug in match.groups()[1:] if jug is not None]
             if len(set(jugs)) < len(jugs) or not all(jug in names for jug in jugs):
                 return None
-            moves.append(" ".join([match[1], *jugs]).replace("  ", " "))
-        return [f"{move.split()[0]} {' '.join(move.split()[1:]).upper()}" for move in moves]
+            moves.append(" ".join([match[1], *jugs]))
+        return moves
 
     def play(self, move: str) -> str:
         """Fill, empty or pour."""
-        self._amounts = after_move(self._sizes, self._amounts, move)
+        verb, *jugs = move.split()
+        numbers = [NAMES.index(jug) for jug in jugs]
+        self._amounts = after_move(self._sizes, self._amounts, (verb, numbers[0], numbers[-1]))
         return ""
 
     def board(self) -> str:
@@ -154,41 +157,55 @@ class WaterJugsEnv(MoveEnv):
         return fewest_moves(self._sizes, self._amounts, self._amount) or ["empty A"]
 
 
-def after_move(sizes: tuple[int, ...], amounts: tuple[int, ...], move: str) -> tuple[int, ...]:
-    """Return what the jugs hold after a move such as "fill A" or "pour A B"."""
-    verb, *jugs = move.split()
+def all_moves(num_jugs: int) -> list[tuple[str, int, int]]:
+    """Return all moves as verb, jug and jug poured into; -1 where the verb names one jug."""
+    lone = [(verb, jug, -1) for verb in ("fill", "empty") for jug in range(num_jugs)]
+    return lone + [("pour", one, other) for one, other in permutations(range(num_jugs), 2)]
+
+
+def after_move(
+    sizes: tuple[int, ...], amounts: tuple[int, ...], move: tuple[str, int, int]
+) -> tuple[int, ...]:
+    """Return what the jugs hold after a move of ``all_moves``."""
+    verb, jug, other = move
     held = list(amounts)
-    jug = NAMES.index(jugs[0])
-    if verb == "fill":
-        held[jug] = sizes[jug]
-    elif verb == "empty":
-        held[jug] = 0
-    else:
-        other = NAMES.index(jugs[1])
+    if verb == "pour":
         poured = min(held[jug], sizes[other] - held[other])
         held[jug] -= poured
         held[other] += poured
+    else:
+        held[jug] = sizes[jug] if verb == "fill" else 0
     return tuple(held)
 
 
 def fewest_moves(sizes: tuple[int, ...], amounts: tuple[int, ...], amount: int) -> list[str] | None:
     """Return the fewest moves after which a jug holds ``amount``; None where there are none."""
-    names = NAMES[: len(sizes)]
-    moves = [f"{verb} {jug}" for verb in ("fill", "empty") for jug in names]
-    moves += [f"pour {one} {other}" for one, other in permutations(names, 2)]
-    came: dict[tuple[int, ...], tuple[tuple[int, ...], str]] = {amounts: (amounts, "")}
+    # Pouring and filling keep all amounts multiples of what divides sizes and amounts.
+    if amount % gcd(*sizes, *amounts):
+        return None
+    moves = all_moves(len(sizes))
+    came: dict[tuple[int, ...], tuple[tuple[int, ...], int]] = {amounts: (amounts, -1)}
     queue = deque([amounts])
     while queue:
         held = queue.popleft()
         if amount in held:
-            plan = []
-            while held != amounts:
-                held, move = came[held]
-                plan.append(move)
-            return plan[::-1]
-        for move in moves:
+            return _trace(came, amounts, held, [_words(move) for move in moves])
+        for index, move in enumerate(moves):
             after = after_move(sizes, held, move)
             if after not in came:
-                came[after] = (held, move)
+                came[after] = (held, index)
                 queue.append(after)
     return None
+
+
+def _trace(came: dict, start: tuple[int, ...], end: tuple[int, ...], words: list[str]) -> list[str]:
+    plan = []
+    while end != start:
+        end, index = came[end]
+        plan.append(words[index])
+    return plan[::-1]
+
+
+def _words(move: tuple[str, int, int]) -> str:
+    verb, jug, other = move
+    return f"{verb} {NAMES[jug]}" + (f" {NAMES[other]}" if other >= 0 else "")
