@@ -56,8 +56,8 @@ class RiverCrossingEnv(MoveEnv):
     ``success``, ``invalid`` (no crossings in a box), ``turn``, ``turns_left``, ``moves_left``.
 
     ## Arguments
-    ``items`` (3 to 7, default 4), ``capacity`` (passengers in the boat, 1 to 3 and less than
-    ``items``, default 2), ``max_turns`` (actions, and crossings; default 30), ``split`` ("train",
+    ``items`` (3 to 7, default 4), ``capacity`` (passengers in the boat, 1 to 3, less than
+    ``items`` and enough that items <= 3 capacity + 1; default 2), ``max_turns`` (actions, and crossings; default 30), ``split`` ("train",
     "test" or "all"). ``rllm/RiverCrossingHard-v0``: ``items=6, capacity=3``.
     Task: ``{"items": ["cabbage", "goat", "wolf"], "pairs": [["cabbage", "goat"], ["goat",
     "wolf"]], "capacity": 1}``.
@@ -83,6 +83,11 @@ class RiverCrossingEnv(MoveEnv):
     ) -> None:
         self.items = check_int("items", items, 3, 7)
         self.capacity = check_int("capacity", capacity, 1, min(3, items - 1))
+        if items > 3 * capacity + 1:
+            raise EnvArgumentError(
+                f"items={items} with capacity={capacity} is hardly ever possible; items may be at "
+                "most 3 capacity + 1"
+            )
         turns = check_turns(max_turns, 30)
         super().__init__(max_turns=turns, split=split, render_mode=render_mode)
         self._names: list[str] = []
@@ -96,7 +101,7 @@ class RiverCrossingEnv(MoveEnv):
         Raises:
             EnvArgumentError: No draw is possible within ``max_turns``.
         """
-        usual = 2 * -(-(self.items - self.capacity) // max(self.capacity, 1)) + 1
+        usual = 2 * -(-self.items // self.capacity) - 1
         for _ in range(MAX_DRAWS):
             chosen = self.np_random.choice(len(NAMES), self.items, replace=False)
             names = sorted(NAMES[i] for i in chosen)
