@@ -57,8 +57,9 @@ class RiverCrossingEnv(MoveEnv):
 
     ## Arguments
     ``items`` (3 to 7, default 4), ``capacity`` (passengers in the boat, 1 to 3, less than
-    ``items`` and enough that items <= 3 capacity + 1; default 2), ``max_turns`` (actions, and crossings; default 30), ``split`` ("train",
-    "test" or "all"). ``rllm/RiverCrossingHard-v0``: ``items=6, capacity=3``.
+    ``items``, default 2; ``items`` may be at most 3 capacity + 1), ``max_turns`` (actions, and
+    crossings; default 30), ``split`` ("train", "test" or "all"). ``rllm/RiverCrossingHard-v0``:
+    ``items=6, capacity=3``.
     Task: ``{"items": ["cabbage", "goat", "wolf"], "pairs": [["cabbage", "goat"], ["goat",
     "wolf"]], "capacity": 1}``.
 
