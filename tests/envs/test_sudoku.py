@@ -62,7 +62,7 @@ def test_grids_of_nine_rows_are_right_and_differ():
     assert len({tuple(grid) for grid in grids}) == 20
 
 
-def test_a_published_kind_of_puzzle_of_nine_rows_is_solved():
+def test_a_puzzle_of_nine_rows_has_one_solution_that_keeps_its_digits():
     rng = np.random.default_rng(3)
     puzzle = random_puzzle(rng, 9, 50)
     found = solutions(puzzle, 9, 2)

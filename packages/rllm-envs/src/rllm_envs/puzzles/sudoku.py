@@ -49,7 +49,7 @@ class SudokuEnv(TextEnv):
     ``size`` (4 or 9, default 4), ``blanks`` (4 to 10 for 4 rows, default 8; 4 to 50 for 9 rows,
     default 40), ``max_turns`` (by default twice ``blanks``), ``split`` ("train", "test" or "all").
     ``rllm/SudokuHard-v0``: ``size=9``.
-    Task: ``{"rows": ["1.3.", "..12", ".1.4", "43.1"]}``.
+    Task: ``{"rows": ["1.3.", "..12", ".1.3", "43.1"]}``.
 
     ## Version History
     * v0: Initial version
