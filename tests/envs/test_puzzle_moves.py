@@ -1,7 +1,5 @@
 import pytest
 
-from rllm_envs import EnvArgumentError, TaskError
-from rllm_envs.puzzles.checks import check_flag, check_int, check_turns, task_integers, task_rows
 from rllm_envs.puzzles.maze import MazeEnv
 from rllm_envs.puzzles.moves import find_symbol, parse_directions, parse_numbers, split_moves
 
@@ -87,24 +85,3 @@ def test_very_long_boxes_are_not_read():
 
 def test_the_oracle_writes_its_plan_into_one_box():
     assert start().oracle_action() == r"\boxed{right, right, right, right}"
-
-
-def test_argument_checks_name_value_and_range():
-    assert check_int("size", 3, 1, 5) == 3
-    assert (check_turns(None, 7), check_turns(3, 7), check_flag("on", False)) == (7, 3, False)
-    for value in (0, 6, True, 2.0, "2", None):
-        with pytest.raises(EnvArgumentError, match="size must be an integer from 1 to 5"):
-            check_int("size", value, 1, 5)
-    with pytest.raises(EnvArgumentError, match="max_turns"):
-        check_turns(True, 7)
-    with pytest.raises(EnvArgumentError, match="True or False"):
-        check_flag("on", 1)
-
-
-def test_task_checks_name_the_field():
-    with pytest.raises(TaskError, match="'pegs'"):
-        task_integers({"pegs": [1, True]}, "pegs", 0, 2)
-    with pytest.raises(TaskError, match="'rows'"):
-        task_rows({"rows": ["ab", "a"]}, "rows", "ab", 1, 3)
-    with pytest.raises(TaskError, match="may hold 'ab' only"):
-        task_rows({"rows": ["ab", "ax"]}, "rows", "ab", 1, 3)
