@@ -45,7 +45,7 @@ def test_spoilt_games_have_no_solution():
 def test_push_distances_and_dead_places_are_those_worked_by_hand():
     level, _, _ = read(ROOM)
     # The upper row: pushed left along the wall from the right; the right end cannot be pushed.
-    assert push_distances(level) == {(1, 1): 0, (1, 2): 1, (1, 3): 2}
+    assert push_distances(level, (1, 1)) == {(1, 1): 0, (1, 2): 1, (1, 3): 2}
 
 
 def test_drawings_are_read_and_drawn_again():

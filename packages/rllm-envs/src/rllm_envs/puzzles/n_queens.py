@@ -44,7 +44,7 @@ class NQueensEnv(TextEnv):
     ``success``, ``invalid`` (no board in a box), ``turn``, ``turns_left``.
 
     ## Arguments
-    ``size`` (5 to 12, default 8), ``given`` (0 to size - 2, default 2), ``max_turns`` (boards,
+    ``size`` (6 to 12, default 8), ``given`` (1 to size - 2, default 2), ``max_turns`` (boards,
     default 3), ``split`` ("train", "test" or "all"). ``rllm/NQueensHard-v0``: ``size=12, given=3``.
     Task: ``{"columns": [0, 4, 0, 0, 0]}``: the column of each row's queen, 0 where none is given.
 
@@ -62,8 +62,8 @@ class NQueensEnv(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_turns=check_turns(max_turns, 3), split=split, render_mode=render_mode)
-        self.size = check_int("size", size, 5, MAX_SIZE)
-        self.given = check_int("given", given, 0, size - 2)
+        self.size = check_int("size", size, 6, MAX_SIZE)
+        self.given = check_int("given", given, 1, size - 2)
         self._columns: list[int] = []
 
     def generate_task(self) -> Task:

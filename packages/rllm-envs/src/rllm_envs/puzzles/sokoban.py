@@ -8,7 +8,8 @@ from rllm_envs.puzzles.moves import DIRECTIONS, MoveEnv, parse_directions
 from rllm_envs.puzzles.sokoban_rules import Level, Place, random_level, solve
 from rllm_envs.tasks import Task
 
-MAX_SIZE = 10
+MAX_SIZE = 7
+MAX_BOXES = 3
 
 
 class SokobanEnv(MoveEnv):
@@ -43,7 +44,7 @@ class SokobanEnv(MoveEnv):
     ``boxes_left`` (int: boxes that are not on a goal).
 
     ## Arguments
-    ``size`` (cells in a row without the outer wall, 4 to 10, default 5), ``boxes`` (1 to 4, at most
+    ``size`` (cells in a row without the outer wall, 4 to 7, default 5), ``boxes`` (1 to 3, at most
     size - 2, default 2), ``max_turns`` (actions, and moves; 20 size by default, at least 20),
     ``split`` ("train", "test" or "all"). ``rllm/SokobanHard-v0``: ``size=6, boxes=3``.
     Task: ``{"rows": ["######", "#@-$.#", "######"]}``.
@@ -64,7 +65,7 @@ class SokobanEnv(MoveEnv):
         render_mode: str | None = None,
     ) -> None:
         self.size = check_int("size", size, 4, MAX_SIZE)
-        self.boxes = check_int("boxes", boxes, 1, min(4, size - 2))
+        self.boxes = check_int("boxes", boxes, 1, min(MAX_BOXES, size - 2))
         turns = check_turns(max_turns, 20 * size)
         if turns < 20:
             raise EnvArgumentError(f"max_turns must be at least 20, got {turns}")
@@ -85,9 +86,10 @@ class SokobanEnv(MoveEnv):
         rows = task_rows(task, "rows", "#-$.*@+", 3, MAX_SIZE + 2)
         border = rows[0] + rows[-1] + "".join(row[0] + row[-1] for row in rows)
         level, player, boxes = read(rows)
-        if len(player) != 1 or set(border) != {"#"} or not 1 <= len(boxes) == len(level.goals):
+        is_even = 1 <= len(boxes) == len(level.goals) <= MAX_BOXES
+        if len(player) != 1 or set(border) != {"#"} or not is_even:
             raise TaskError(
-                "'rows' must hold one agent and as many boxes as goals, at least one, within "
+                f"'rows' must hold one agent and as many boxes as goals, 1 to {MAX_BOXES}, within "
                 f"walls, got {rows}"
             )
         moves = solve(level, player[0], boxes)

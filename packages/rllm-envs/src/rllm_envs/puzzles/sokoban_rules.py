@@ -2,7 +2,10 @@
 
 import heapq
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import permutations
+from math import inf
 
 import numpy as np
 
@@ -94,13 +97,13 @@ def distances(free: frozenset[Place], start: Place) -> dict[Place, int]:
     return steps
 
 
-def push_distances(level: Level) -> dict[Place, int]:
+def push_distances(level: Level, goal: Place) -> dict[Place, int]:
     """Return the fewest pushes that bring a lone box from a place to a goal.
 
-    Places that are missing are dead: a box there never reaches a goal.
+    From places that are missing a box never reaches the goal.
     """
-    pushes = dict.fromkeys(level.goals, 0)
-    queue = deque(sorted(level.goals))
+    pushes = {goal: 0}
+    queue = deque([goal])
     while queue:
         place = queue.popleft()
         for down, right in DIRECTIONS.values():
@@ -112,23 +115,37 @@ def push_distances(level: Level) -> dict[Place, int]:
     return pushes
 
 
+class _Bound:
+    """Lower bound on the pushes left: boxes and goals paired so that lone pushes are fewest."""
+
+    def __init__(self, level: Level) -> None:
+        self._tables = [push_distances(level, goal) for goal in sorted(level.goals)]
+        self._known: dict[frozenset[Place], float] = {}
+
+    def __call__(self, boxes: frozenset[Place]) -> float:
+        if boxes not in self._known:
+            self._known[boxes] = min(
+                sum(table.get(box, inf) for table, box in zip(self._tables, order, strict=True))
+                for order in permutations(boxes)
+            )
+        return self._known[boxes]
+
+
 def solve(level: Level, player: Place, boxes: frozenset[Place]) -> list[str]:
     """Return a solution with the fewest moves.
 
-    A* over positions after a push; the bound on the moves left is the sum of the boxes' fewest
-    pushes, each box for itself.
+    A* over positions after a push; the bound on the moves left is the fewest pushes that bring the
+    boxes to the goals if no box is in the way of another.
 
     Returns:
         Moves; empty where the level is solved or no solution is found among ``MAX_NODES``
         positions.
     """
-    lone = push_distances(level)
-    if not boxes <= lone.keys():
-        return []
+    bound = _Bound(level)
     start = (player, boxes)
     best = {start: 0}
     came: dict[tuple[Place, frozenset[Place]], tuple] = {}
-    heap = [(sum(lone[box] for box in boxes), 0, 0, start)]
+    heap = [(bound(boxes), 0, 0, start)]
     count = 0
     while heap and len(best) <= MAX_NODES:
         _, _, cost, position = heapq.heappop(heap)
@@ -136,26 +153,28 @@ def solve(level: Level, player: Place, boxes: frozenset[Place]) -> list[str]:
             return _trace(level, came, position)
         if cost > best[position]:
             continue
-        for push, after, steps in _pushes(level, lone, position):
+        for push, after, steps in _pushes(level, position):
             total = cost + steps + 1
-            if total < best.get(after, total + 1):
+            if total < best.get(after, inf) and bound(after[1]) < inf:
                 best[after] = total
                 came[after] = (position, push)
                 count += 1
-                bound = total + sum(lone[box] for box in after[1])
-                # The counter keeps equal entries from being compared as sets.
-                heapq.heappush(heap, (bound, count, total, after))
+                # The counter keeps equal entries from being compared as sets; of equal bounds the
+                # latest goes first.
+                heapq.heappush(heap, (total + bound(after[1]), -count, total, after))
     return []
 
 
-def _pushes(level: Level, lone: dict[Place, int], position: tuple[Place, frozenset[Place]]):
+def _pushes(
+    level: Level, position: tuple[Place, frozenset[Place]]
+) -> Iterator[tuple[tuple[Place, str], tuple[Place, frozenset[Place]], int]]:
     player, boxes = position
     steps = distances(level.floor - boxes, player)
     for box in sorted(boxes):
         for name, (down, right) in DIRECTIONS.items():
             stand = (box[0] - down, box[1] - right)
             target = (box[0] + down, box[1] + right)
-            if stand in steps and target in lone and target not in boxes:
+            if stand in steps and target in level.floor and target not in boxes:
                 after = (box, boxes - {box} | {target})
                 yield (stand, name), after, steps[stand]
 
