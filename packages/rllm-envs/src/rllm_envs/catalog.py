@@ -282,6 +282,62 @@ CATALOG = (
         "row six passengers over a river",
         {"items": 6, "capacity": 3},
     ),
+    EnvEntry(
+        "rllm/PythonCode-v0",
+        "rllm_envs.coding.python_code:PythonCodeEnv",
+        "write a small Python function, checked by hidden tests, one turn",
+    ),
+    EnvEntry(
+        "rllm/PythonCodeHard-v0",
+        "rllm_envs.coding.python_code:PythonCodeEnv",
+        "write a Python function of five steps, one turn",
+        kwargs={"num_steps": 5, "num_tests": 12},
+    ),
+    EnvEntry(
+        "rllm/CodeRepair-v0",
+        "rllm_envs.coding.code_repair:CodeRepairEnv",
+        "mend a function with one wrong step, with feedback, a few turns",
+    ),
+    EnvEntry(
+        "rllm/Code-v0",
+        "rllm_envs.coding.code_problem:CodeEnv",
+        "programming problems of a data set, graded by their tests, one turn",
+    ),
+    EnvEntry(
+        "rllm/TicTacToe-v0",
+        "rllm_envs.multi_agent.tictactoe:TicTacToeEnv",
+        "noughts and crosses against an opponent",
+        reward_threshold=0.8,
+    ),
+    EnvEntry(
+        "rllm/ConnectFour-v0",
+        "rllm_envs.multi_agent.connect_four:ConnectFourEnv",
+        "four in a row against an opponent",
+        reward_threshold=0.95,
+    ),
+    EnvEntry(
+        "rllm/Nim-v0",
+        "rllm_envs.multi_agent.nim:NimEnv",
+        "take the last object from piles, against an opponent",
+    ),
+    EnvEntry(
+        "rllm/KuhnPoker-v0",
+        "rllm_envs.multi_agent.kuhn_poker:KuhnPokerEnv",
+        "poker with three cards against an opponent, twenty hands",
+        reward_threshold=0.1,
+    ),
+    EnvEntry(
+        "rllm/LeducPoker-v0",
+        "rllm_envs.multi_agent.leduc_poker:LeducPokerEnv",
+        "poker with six cards against an opponent, ten hands",
+        reward_threshold=0.3,
+    ),
+    EnvEntry(
+        "rllm/LiarsDice-v0",
+        "rllm_envs.multi_agent.liars_dice:LiarsDiceEnv",
+        "bid on hidden dice against an opponent",
+        reward_threshold=0.7,
+    ),
 )
 """All environments of this package."""
 
@@ -297,4 +353,5 @@ def register_catalog() -> None:
                 kwargs=dict(entry.kwargs),
                 reward_threshold=entry.reward_threshold,
                 nondeterministic=entry.nondeterministic,
+                vector_entry_point=f"rllm_envs.vector:{entry.id}",
             )

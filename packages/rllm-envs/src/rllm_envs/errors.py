@@ -27,6 +27,10 @@ class EpisodeError(RllmEnvsError, gymnasium.error.ResetNeeded):
     """``step`` is called before ``reset``, or after the end of an episode."""
 
 
+class EnvProcessError(RllmEnvsError, RuntimeError):
+    """The process of an environment died, hung or could not be started."""
+
+
 class DatasetError(RllmEnvsError, ValueError):
     """A data set, or one of its rows, cannot be used."""
 
@@ -41,6 +45,14 @@ class ReferenceAnswerError(DatasetError):
 
 class GradingError(RllmEnvsError, RuntimeError):
     """The process that compares mathematical expressions cannot be started."""
+
+
+class SandboxError(RllmEnvsError, RuntimeError):
+    """A sandbox failed, not the program in it; nothing is known of what the program would do."""
+
+
+class SandboxUnavailableError(SandboxError):
+    """This machine does not reach the level of isolation that was asked for."""
 
 
 class MissingDependencyError(RllmEnvsError, ImportError):

@@ -2,6 +2,11 @@ r"""Find the answer in a model's response. Linear in the length of the text, wha
 
 import re
 
+_PYTHON_NAMES = ("", "python", "py", "python3")
+_PROGRAM_LINE = re.compile(r"^(?:def|class|import|from|async def)[ \t]", re.MULTILINE)
+_FENCE = re.compile(
+    r"^[ \t]*```[ \t]*([\w+#.-]*)[^\n`]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE
+)
 _BRACE_TOKENS = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
 
 
@@ -48,3 +53,17 @@ def calculator_call(response: str) -> str | None:
     if start < 0:
         return None
     return text[start + len("<calc>") :].partition("</calc>")[0].strip()
+
+
+def code_block(response: str) -> str | None:
+    """Return the program in a response: its last fenced block of Python outside of thoughts.
+
+    Blocks that name another language do not count. A response without any fence is itself the
+    program where it has a line that starts with ``def``, ``class``, ``import`` or ``from``.
+    """
+    text = strip_thoughts(response).replace("\r\n", "\n")
+    blocks = [m.group(2) for m in _FENCE.finditer(text) if m.group(1).lower() in _PYTHON_NAMES]
+    if blocks:
+        return blocks[-1]
+    is_program = "```" not in text and _PROGRAM_LINE.search(text)
+    return text if is_program else None

@@ -13,6 +13,13 @@ from rllm_envs.parsing import boxed_answer, last_boxed
 REFERENCE_FIELDS = ("ground_truth", "answer")
 """Fields of a task that may hold the reference; the first present counts."""
 
+HIDDEN_FIELDS = (
+    *REFERENCE_FIELDS,
+    *("solution", "canonical_solution", "tests", "test", "test_list", "challenge_test_list"),
+    *("test_cases", "input_output", "inputs", "outputs", "private_test_cases"),
+)
+"""Fields of a task that an agent must not see."""
+
 
 @dataclass(frozen=True, slots=True)
 class RewardOutput:

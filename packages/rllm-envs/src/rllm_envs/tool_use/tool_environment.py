@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rllm_envs.core import BaseEnv
-from rllm_envs.errors import EnvArgumentError, excerpt
-from rllm_envs.rewards import REFERENCE_FIELDS, RewardOutput
+from rllm_envs.errors import EnvArgumentError, SandboxError, excerpt
+from rllm_envs.rewards import HIDDEN_FIELDS, RewardOutput
 from rllm_envs.tasks import Task
 from rllm_envs.tools import Tool, make_tools
 from rllm_envs.tools.catalog import ToolSpec
@@ -79,15 +79,28 @@ class ToolEnvironment(BaseEnv):
         self.max_steps = max_steps
         self.tool_timeout = tool_timeout
         self.num_steps = 0
+        self._episode_tools: dict[str, Tool] = {}
 
     def reset(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start the episode; the observation is the task without its reference answer."""
+        """Start the episode; the observation is the task without its answer and its tests."""
         self.num_steps = 0
-        shown = {name: v for name, v in self.task.items() if name not in REFERENCE_FIELDS}
+        self.close()
+        self._episode_tools = {name: tool.for_episode() for name, tool in self.tools.items()}
+        shown = {name: v for name, v in self.task.items() if name not in HIDDEN_FIELDS}
         return shown, {}
 
+    def close(self) -> None:
+        """Release what the tools of the episode hold."""
+        for tool in self._episode_tools.values():
+            tool.close()
+        self._episode_tools = {}
+
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, dict[str, Any]]:
-        """Run the tool calls of an action, or end the episode with its response."""
+        """Run the tool calls of an action, or end the episode with its response.
+
+        Raises:
+            SandboxError: The sandbox that a tool needs failed.
+        """
         self.num_steps += 1
         if isinstance(action, str):
             return self._end({}, action)
@@ -128,9 +141,9 @@ class ToolEnvironment(BaseEnv):
         """Run the calls at once and return their texts, in the order of the calls."""
         outputs = {call.id: f"Error: {call.problem}" for call in calls}
         threads: list[tuple[_Call, threading.Thread]] = []
-        finished: dict[str, str] = {}
+        finished: dict[str, str | SandboxError] = {}
         for call in calls:
-            tool = self.tools.get(call.name)
+            tool = self._episode_tools.get(call.name)
             if call.problem:
                 continue
             if tool is None:
@@ -145,12 +158,18 @@ class ToolEnvironment(BaseEnv):
         for call, thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
             late = f"Error: {call.name} took longer than {self.tool_timeout:g} s"
-            outputs[call.id] = finished.get(call.id, late)
+            output = finished.get(call.id, late)
+            if isinstance(output, SandboxError):
+                raise output
+            outputs[call.id] = output
         return outputs
 
 
-def _call_into(finished: dict[str, str], tool: Tool, call: _Call) -> None:
-    finished[call.id] = tool.call(call.arguments).text
+def _call_into(finished: dict[str, str | SandboxError], tool: Tool, call: _Call) -> None:
+    try:
+        finished[call.id] = tool.call(call.arguments).text
+    except SandboxError as error:
+        finished[call.id] = error
 
 
 def _read_calls(action: Any) -> list[_Call]:

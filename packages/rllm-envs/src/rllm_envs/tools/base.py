@@ -8,7 +8,7 @@ from abc import ABC
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rllm_envs.errors import EnvArgumentError, ToolError, excerpt
+from rllm_envs.errors import EnvArgumentError, SandboxError, ToolError, excerpt
 
 _JSON_TYPES: dict[Any, str] = {
     str: "string",
@@ -74,6 +74,13 @@ class Tool(ABC):
     forward: Any
     """The method that does the work; its signature is the tool's."""
 
+    def for_episode(self) -> "Tool":
+        """Return the tool that serves one episode: itself, unless it keeps something for each."""
+        return self
+
+    def close(self) -> None:  # noqa: B027  # closing is optional
+        """Release what a tool of one episode holds; the default holds nothing."""
+
     @property
     def schema(self) -> dict[str, Any]:
         """The tool as the JSON schema of a function, as chat templates and servers take it."""
@@ -87,10 +94,16 @@ class Tool(ABC):
         }
 
     def call(self, arguments: dict[str, Any]) -> ToolOutput:
-        """Check the arguments, run the tool and return its text. Never raises."""
+        """Check the arguments, run the tool and return its text.
+
+        Raises:
+            SandboxError: The sandbox that the tool needs failed, which is no answer to the agent.
+        """
         try:
             self.check_arguments(arguments)
             return ToolOutput(self.name, str(self.forward(**arguments)))
+        except SandboxError:
+            raise
         except ToolError as error:
             return ToolOutput(self.name, f"Error: {error}", is_error=True)
         except Exception as error:

@@ -1,0 +1,1 @@
+"""Environments in which an agent writes programs."""

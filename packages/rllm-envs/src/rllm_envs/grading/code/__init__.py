@@ -1,0 +1,1 @@
+"""Grade programs by running them against tests, in the sandbox."""

@@ -1,0 +1,139 @@
+"""``SandboxSession``: programs that share their variables, one process for all of them."""
+
+import contextlib
+import os
+import select
+import socket
+import threading
+
+from rllm_envs.errors import SandboxError
+from rllm_envs.sandbox.inside.report import REPORT
+from rllm_envs.sandbox.launch import ForkedChild, FreshChild
+from rllm_envs.sandbox.local import Sandbox
+from rllm_envs.sandbox.results import Limits, Program, SandboxResult, refused, source_problem
+from rllm_envs.sandbox.supervise import END_SECONDS, START_SECONDS, Exit, Watch
+
+
+class SandboxSession:
+    """A process that runs programs one after the other in one scope, under the same limits.
+
+    It starts with the first program. A program that breaks a limit, or ends the process, takes the
+    variables with it: the next one starts in a new process, and ``was_lost`` says so.
+
+    Args:
+        sandbox: Where the process runs; it must have a fork server.
+        limits: Limits of each program; memory is that of all together.
+        echo: Whether the value of a last expression is printed.
+
+    Raises:
+        SandboxError: The sandbox has no fork server.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, limits: Limits | None = None, *, echo: bool = True
+    ) -> None:
+        if not sandbox.has_fork_server:
+            # A fresh interpreter ends with the thread that started it.
+            raise SandboxError("a session needs a sandbox with fork_server=True")
+        self._sandbox = sandbox
+        self._limits = limits or Limits()
+        self._echo = echo
+        self._lock = threading.Lock()
+        self._process: _SessionProcess | None = None
+        self.was_lost = False
+        """Whether the process that held the variables has ended since the last call of ``run``."""
+
+    def run(self, code: str) -> SandboxResult:
+        """Run a program and return what became of it; calls from several threads wait in turn.
+
+        Raises:
+            SandboxError: The sandbox failed, not the program.
+        """
+        problem = source_problem(code)
+        if problem is not None:
+            return refused(problem)
+        with self._lock:
+            process = self._process or _SessionProcess(self._sandbox, self._limits, self._echo)
+            self._process = None
+            result = process.run(code)
+            self.was_lost = not process.is_alive
+            if process.is_alive:
+                self._process = process
+            else:
+                process.end()
+            return result
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            if self._process is not None:
+                self._process.end()
+                self._process = None
+
+
+class _SessionProcess:
+    """The process of a session; a ``supervise.Child`` of each of its programs."""
+
+    def __init__(self, sandbox: Sandbox, limits: Limits, echo: bool) -> None:
+        self._limits = limits
+        self._channel, theirs = socket.socketpair()
+        try:
+            with theirs:
+                program = Program("", limits=limits, echo=echo, is_session=True)
+                self._child: FreshChild | ForkedChild = sandbox.start(program, [theirs.fileno()])
+        except SandboxError:
+            self._channel.close()
+            raise
+        self.stdout, self.stderr = self._child.stdout, self._child.stderr
+        self.ready, self.folder = self._child.ready, self._child.folder
+        self.ended = self._channel.fileno()
+        self.is_alive = True
+        self._report = b""
+        self._used_seconds = 0.0
+        if not select.select([self.ready], [], [], START_SECONDS)[0]:
+            self.end()
+            raise SandboxError(f"a session did not start within {START_SECONDS:g} s")
+        if os.read(self.ready, 1) != b"R":
+            reason = os.read(self.ready, 2000).decode("utf-8", "replace")
+            self.end()
+            raise SandboxError(f"the sandbox cannot start a session: {reason}")
+
+    def run(self, code: str) -> SandboxResult:
+        """Run one program."""
+        source = code.encode("utf-8")
+        self._report = b""
+        self._channel.setblocking(True)
+        self._channel.settimeout(END_SECONDS)
+        # A process that has ended since the last program is noticed by the watch.
+        with contextlib.suppress(OSError):
+            self._channel.sendall(len(source).to_bytes(4, "big") + source)
+        return Watch(self, self._limits, threading.Event(), is_running=True).run()
+
+    def kill(self) -> None:
+        """Kill the process unless it has reported the end of the program."""
+        with contextlib.suppress(OSError):
+            self._report = self._report or self._channel.recv(REPORT.size)
+        if len(self._report) != REPORT.size:
+            self.is_alive = False
+            self._child.kill()
+
+    def reap(self) -> Exit:
+        """Return how the program ended."""
+        if not self.is_alive:
+            return self._child.reap()
+        status, user, system, max_rss = REPORT.unpack(self._report)
+        spent, self._used_seconds = user + system - self._used_seconds, user + system
+        return Exit((status >> 8) & 0xFF, None, max(0.0, spent), max_rss)
+
+    def close(self) -> None:
+        """Keep the process for the next program."""
+
+    def end(self) -> None:
+        """End the process."""
+        self._channel.close()
+        self._child.kill()
+        if self.is_alive:
+            with contextlib.suppress(SandboxError):
+                self._child.reap()
+        self.is_alive = False
+        self._child.close()
