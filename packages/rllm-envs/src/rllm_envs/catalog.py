@@ -50,6 +50,39 @@ CATALOG = (
         "rllm_envs.tool_use.calculator:CalculatorEnv",
         "multiply with a calculator at hand, a few turns",
     ),
+    EnvEntry(
+        "rllm/LinearEquation-v0",
+        "rllm_envs.reasoning.linear_equation:LinearEquationEnv",
+        "solve a linear equation whose solution is a fraction, one turn",
+    ),
+    EnvEntry(
+        "rllm/LinearSystem-v0",
+        "rllm_envs.reasoning.linear_equation:LinearEquationEnv",
+        "solve three linear equations in three unknowns, one turn",
+        kwargs={"unknowns": 3, "max_denominator": 2},
+    ),
+    EnvEntry(
+        "rllm/NumberTheory-v0",
+        "rllm_envs.reasoning.number_theory:NumberTheoryEnv",
+        "divisors, multiples, remainders of powers and prime factors, one turn",
+    ),
+    EnvEntry(
+        "rllm/Countdown-v0",
+        "rllm_envs.reasoning.countdown:CountdownEnv",
+        "reach a target with four given numbers, one turn",
+    ),
+    EnvEntry(
+        "rllm/CountdownHard-v0",
+        "rllm_envs.reasoning.countdown:CountdownEnv",
+        "reach a target up to 1,000 with all of six given numbers, one turn",
+        kwargs={"num_numbers": 6, "max_number": 100, "max_target": 1000, "use_all": True},
+    ),
+    EnvEntry(
+        "rllm/Game24-v0",
+        "rllm_envs.reasoning.countdown:CountdownEnv",
+        "make 24 of four numbers from 1 to 13, one turn",
+        kwargs={"max_number": 13, "target": 24, "use_all": True},
+    ),
 )
 """All environments of this package."""
 
