@@ -83,6 +83,66 @@ CATALOG = (
         "make 24 of four numbers from 1 to 13, one turn",
         kwargs={"max_number": 13, "target": 24, "use_all": True},
     ),
+    EnvEntry(
+        "rllm/KnightsKnaves-v0",
+        "rllm_envs.reasoning.knights_knaves:KnightsKnavesEnv",
+        "who of three tells the truth and who lies, one turn",
+    ),
+    EnvEntry(
+        "rllm/KnightsKnavesHard-v0",
+        "rllm_envs.reasoning.knights_knaves:KnightsKnavesEnv",
+        "who of six tells the truth and who lies, one turn",
+        kwargs={"num_people": 6},
+    ),
+    EnvEntry(
+        "rllm/LetterCount-v0",
+        "rllm_envs.reasoning.letter_count:LetterCountEnv",
+        "count a letter in a few words, one turn",
+    ),
+    EnvEntry(
+        "rllm/LetterCountHard-v0",
+        "rllm_envs.reasoning.letter_count:LetterCountEnv",
+        "count two letters in fifteen words, one turn",
+        kwargs={"num_words": 15, "num_letters": 2},
+    ),
+    EnvEntry(
+        "rllm/StringTransform-v0",
+        "rllm_envs.reasoning.string_transform:StringTransformEnv",
+        "carry out three operations on a word, one turn",
+    ),
+    EnvEntry(
+        "rllm/StringTransformHard-v0",
+        "rllm_envs.reasoning.string_transform:StringTransformEnv",
+        "carry out eight operations on a word, one turn",
+        kwargs={"num_steps": 8},
+    ),
+    EnvEntry(
+        "rllm/ShortestPath-v0",
+        "rllm_envs.reasoning.shortest_path:ShortestPathEnv",
+        "find a shortest way between seven places, one turn",
+    ),
+    EnvEntry(
+        "rllm/ShortestPathHard-v0",
+        "rllm_envs.reasoning.shortest_path:ShortestPathEnv",
+        "find a shortest way between fourteen places, one turn",
+        kwargs={"num_places": 14, "num_roads": 30},
+    ),
+    EnvEntry(
+        "rllm/BaseConversion-v0",
+        "rllm_envs.reasoning.base_conversion:BaseConversionEnv",
+        "write a number in another base, one turn",
+    ),
+    EnvEntry(
+        "rllm/ZebraPuzzle-v0",
+        "rllm_envs.reasoning.zebra_puzzle:ZebraPuzzleEnv",
+        "who lives in which of three houses, and with what, one turn",
+    ),
+    EnvEntry(
+        "rllm/ZebraPuzzleHard-v0",
+        "rllm_envs.reasoning.zebra_puzzle:ZebraPuzzleEnv",
+        "who lives in which of five houses, and with what, one turn",
+        kwargs={"num_houses": 5, "num_attributes": 4},
+    ),
 )
 """All environments of this package."""
 
