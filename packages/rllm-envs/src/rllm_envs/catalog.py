@@ -143,6 +143,52 @@ CATALOG = (
         "who lives in which of five houses, and with what, one turn",
         kwargs={"num_houses": 5, "num_attributes": 4},
     ),
+    EnvEntry(
+        "rllm/BooleanLogic-v0",
+        "rllm_envs.reasoning.boolean_logic:BooleanLogicEnv",
+        "evaluate formulas or find values that make clauses true, one turn",
+    ),
+    EnvEntry(
+        "rllm/BooleanLogicHard-v0",
+        "rllm_envs.reasoning.boolean_logic:BooleanLogicEnv",
+        "formulas of depth five and clauses of ten variables, one turn",
+        kwargs={"num_variables": 10, "depth": 5},
+    ),
+    EnvEntry(
+        "rllm/Syllogism-v0",
+        "rllm_envs.reasoning.syllogism:SyllogismEnv",
+        "which conclusions follow from premises about groups, one turn",
+    ),
+    EnvEntry(
+        "rllm/NumberSequence-v0",
+        "rllm_envs.reasoning.number_sequence:NumberSequenceEnv",
+        "find the number that continues a sequence, one turn",
+    ),
+    EnvEntry(
+        "rllm/CalendarDate-v0",
+        "rllm_envs.reasoning.calendar_date:CalendarDateEnv",
+        "weekdays, dates and the days between them, one turn",
+    ),
+    EnvEntry(
+        "rllm/ClockTime-v0",
+        "rllm_envs.reasoning.clock_time:ClockTimeEnv",
+        "times of day, durations and the hands of a clock, one turn",
+    ),
+    EnvEntry(
+        "rllm/MatrixOps-v0",
+        "rllm_envs.reasoning.matrix_ops:MatrixOpsEnv",
+        "sums, products, powers and determinants of matrices, one turn",
+    ),
+    EnvEntry(
+        "rllm/Sorting-v0",
+        "rllm_envs.reasoning.sorting:SortingEnv",
+        "put numbers or words into order, one turn",
+    ),
+    EnvEntry(
+        "rllm/SetOperations-v0",
+        "rllm_envs.reasoning.set_operations:SetOperationsEnv",
+        "evaluate an expression of sets, one turn",
+    ),
 )
 """All environments of this package."""
 
