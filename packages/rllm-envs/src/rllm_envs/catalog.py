@@ -189,6 +189,77 @@ CATALOG = (
         "rllm_envs.reasoning.set_operations:SetOperationsEnv",
         "evaluate an expression of sets, one turn",
     ),
+    EnvEntry(
+        "rllm/Cryptarithm-v0",
+        "rllm_envs.reasoning.cryptarithm:CryptarithmEnv",
+        "find the digits that letters stand for in an addition, one turn",
+    ),
+    EnvEntry(
+        "rllm/GraphColoring-v0",
+        "rllm_envs.reasoning.graph_coloring:GraphColoringEnv",
+        "colour seven regions so that neighbours differ, one turn",
+    ),
+    EnvEntry(
+        "rllm/GraphColoringHard-v0",
+        "rllm_envs.reasoning.graph_coloring:GraphColoringEnv",
+        "colour fourteen regions so that neighbours differ, one turn",
+        kwargs={"num_regions": 14, "num_borders": 32},
+    ),
+    EnvEntry(
+        "rllm/Knapsack-v0",
+        "rllm_envs.reasoning.knapsack:KnapsackEnv",
+        "the most valuable of six things within a weight limit, one turn",
+    ),
+    EnvEntry(
+        "rllm/KnapsackHard-v0",
+        "rllm_envs.reasoning.knapsack:KnapsackEnv",
+        "the most valuable of fourteen things within a weight limit, one turn",
+        kwargs={"num_items": 14},
+    ),
+    EnvEntry(
+        "rllm/FamilyRelations-v0",
+        "rllm_envs.reasoning.family_relations:FamilyRelationsEnv",
+        "how two of a family of three generations are related, one turn",
+    ),
+    EnvEntry(
+        "rllm/FamilyRelationsHard-v0",
+        "rllm_envs.reasoning.family_relations:FamilyRelationsEnv",
+        "how two of a family of four generations are related, one turn",
+        kwargs={"num_generations": 4},
+    ),
+    EnvEntry(
+        "rllm/ObjectTracking-v0",
+        "rllm_envs.reasoning.object_tracking:ObjectTrackingEnv",
+        "who of four holds what after five swaps, one turn",
+    ),
+    EnvEntry(
+        "rllm/ObjectTrackingHard-v0",
+        "rllm_envs.reasoning.object_tracking:ObjectTrackingEnv",
+        "who of eight holds what after twenty swaps, one turn",
+        kwargs={"num_people": 8, "num_swaps": 20},
+    ),
+    EnvEntry(
+        "rllm/SpatialReasoning-v0",
+        "rllm_envs.reasoning.spatial_reasoning:SpatialReasoningEnv",
+        "where a walk of six steps on a grid ends, one turn",
+    ),
+    EnvEntry(
+        "rllm/SpatialReasoningHard-v0",
+        "rllm_envs.reasoning.spatial_reasoning:SpatialReasoningEnv",
+        "where a walk of twenty steps on a grid ends, one turn",
+        kwargs={"num_steps": 20},
+    ),
+    EnvEntry(
+        "rllm/CodeOutput-v0",
+        "rllm_envs.reasoning.code_output:CodeOutputEnv",
+        "what a small Python program prints, one turn",
+    ),
+    EnvEntry(
+        "rllm/CodeOutputHard-v0",
+        "rllm_envs.reasoning.code_output:CodeOutputEnv",
+        "what a longer Python program prints, one turn",
+        kwargs={"num_blocks": 8},
+    ),
 )
 """All environments of this package."""
 
