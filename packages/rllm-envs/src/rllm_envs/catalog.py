@@ -260,6 +260,11 @@ CATALOG = (
         "what a longer Python program prints, one turn",
         kwargs={"num_blocks": 8},
     ),
+    EnvEntry(
+        "rllm/ReasoningGym-v0",
+        "rllm_envs.reasoning.reasoning_gym_env:ReasoningGymEnv",
+        "one of the data sets of reasoning-gym, one turn (needs an extra)",
+    ),
 )
 """All environments of this package."""
 
