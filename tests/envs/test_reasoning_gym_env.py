@@ -1,4 +1,8 @@
+import json
+import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -39,6 +43,33 @@ def test_the_reference_of_every_data_set_is_right_and_other_text_is_not(name):
         assert env.step(env.oracle_action())[1] == 1.0
     env.reset(seed=0)
     assert env.step(r"\boxed{certainly not the answer}")[1] == 0.0
+
+
+LISTING = """
+import hashlib, json
+from reasoning_gym.factory import DATASETS
+from rllm_envs.reasoning.reasoning_gym_env import REFUSED, ReasoningGymEnv
+found = {}
+for name in sorted({*DATASETS} - {*REFUSED}):
+    env = ReasoningGymEnv(dataset=name)
+    shown = [(env.reset(seed=seed)[0], env.task["answer"]) for seed in range(3)]
+    found[name] = hashlib.sha256(repr(shown).encode()).hexdigest()
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_items_do_not_depend_on_the_hash_seed_of_the_process():
+    found = []
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", LISTING],
+            capture_output=True, text=True, check=True, env=environment,
+        )  # fmt: skip
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    assert found[0] == found[1]
+    assert {*found[0]} == {*NAMES}
 
 
 @pytest.mark.parametrize("name", ["list_functions", "pool_matrix", "chain_sum", "word_sorting"])
