@@ -3,6 +3,7 @@ import os
 import random
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -173,6 +174,30 @@ def test_only_plain_expressions_reach_the_symbolic_parser(text, is_plain):
 def test_huge_numbers_are_wrong_at_once(answer):
     assert play("coin_flip", answer) == 0.0
     assert play("power_function", answer) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("game_of_life_halting", "x"),
+        ("coin_flip", "0"),
+        ("complex_arithmetic", "nan"),
+        ("complex_arithmetic", "NaN + inf i"),
+        ("decimal_chain_sum", "NaN"),
+    ],
+)
+def test_answers_that_fool_a_scorer_of_the_package_are_wrong(name, answer):
+    for index in range(4):
+        assert play(name, answer, index) == 0.0
+        assert play(name, answer_of(name, index), index) == 1.0
+
+
+def test_probabilities_may_be_fractions_or_rounded():
+    right = Fraction(answer_of("coin_flip"))
+    assert play("coin_flip", f"{right.numerator}/{right.denominator}") == 1.0
+    assert play("coin_flip", f"{float(right):.5f}") == 1.0
+    assert play("coin_flip", str(float(right) + 0.001)) == 0.0
+    assert play("game_of_life_halting", answer_of("game_of_life_halting").lower()) == 1.0
 
 
 def test_settings_are_handed_to_the_data_set():

@@ -5,6 +5,7 @@ import random
 import re
 import warnings
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ import numpy as np
 
 from rllm_envs.countdown_rewards import judge_expression
 from rllm_envs.errors import EnvArgumentError, MissingDependencyError, TaskError, excerpt
+from rllm_envs.grading.exact import exact_value
 from rllm_envs.reasoning.draws import draw_integer
 from rllm_envs.reasoning.fields import integer_field
 from rllm_envs.single_turn import SingleTurnEnv
@@ -22,6 +24,8 @@ from rllm_envs.tasks import Task, canonical_json
 NUM_ITEMS = 10_000
 """Items of a data set that are drawn from."""
 MAX_ANSWER_LENGTH = 10_000
+COIN_ERROR = Fraction(1, 10_000)
+"""By how much a probability of "coin_flip" may differ from the reference."""
 
 _NO_ANSWER = "its items hold no answer, so nothing shows that they can be solved"
 _HASHED = "its items depend on the order of Python's sets, so equal seeds may give different tasks"
@@ -48,7 +52,8 @@ _PLAIN_ANSWERS = {
 # It makes all items when it is made itself, in about 0.2 ms each.
 _FEWER_ITEMS = {"acre": 1000}
 
-_HUGE_EXPONENT = re.compile(r"[eE][+-]?[\d_]{4,}")
+# Such numbers take for ever to be converted, or compare with nothing, which passes for equality.
+_UNUSUAL_NUMBER = re.compile(r"[eE][+-]?[\d_]{4,}|\b(?:nan|inf|infinity)\b", re.IGNORECASE)
 _FUNCTIONS = (
     *("sin", "cos", "tan", "sec", "csc", "cot", "sinh", "cosh", "tanh", "asin", "acos", "atan"),
     *("exp", "log", "ln", "sqrt", "pi", "C"),
@@ -80,9 +85,10 @@ class ReasoningGymEnv(SingleTurnEnv):
 
     ## Rewards
     1 if the answer equals the reference or the scorer of the data set gives it 1, else 0; there is
-    no partial credit. Some scorers evaluate answers as code. They are called only with answers that
-    are plain: "countdown" and "puzzle24" are graded by this package's own parser, others behind a
-    list of allowed characters, names and exponents. What is not allowed is wrong.
+    no partial credit. Some scorers evaluate answers as code, and some give the full score to wrong
+    ones. So "countdown", "puzzle24", "coin_flip" and "game_of_life_halting" are graded here, and
+    scorers that evaluate get only answers of allowed characters, names and exponents; what is not
+    allowed is wrong.
 
     ## Episode End
     Terminates after one action.
@@ -155,9 +161,21 @@ class ReasoningGymEnv(SingleTurnEnv):
         text = answer.strip()
         if text == task["answer"].strip():
             return True
-        if not text or len(text) > MAX_ANSWER_LENGTH or _HUGE_EXPONENT.search(text):
+        if not text or len(text) > MAX_ANSWER_LENGTH or _UNUSUAL_NUMBER.search(text):
             return False
+        return self._is_right(task, text)
+
+    def _is_right(self, task: Task, text: str) -> bool:
+        """Return whether an answer that is not the reference itself is right all the same."""
         item = self._item(task["index"])
+        if self.dataset == "game_of_life_halting":
+            # Its scorer takes any text for True.
+            return text.casefold() == task["answer"].casefold()
+        if self.dataset == "coin_flip":
+            # Its scorer gives the full score to any beginning of the reference, such as 0.
+            value, right = exact_value(text), exact_value(task["answer"])
+            is_read = value is not None and right is not None
+            return is_read and abs(value - right) <= COIN_ERROR
         if self.dataset in _EXPRESSION_TARGETS:
             target = _EXPRESSION_TARGETS[self.dataset] or item["metadata"]["target"]
             numbers = item["metadata"]["numbers"]
