@@ -1,5 +1,7 @@
 """``rllm/ReasoningGym-v0``: the generators of the package reasoning-gym, graded by its scorers."""
 
+import contextlib
+import io
 import json
 import random
 import re
@@ -174,8 +176,7 @@ class ReasoningGymEnv(SingleTurnEnv):
         if self.dataset == "coin_flip":
             # Its scorer gives the full score to any beginning of the reference, such as 0.
             value, right = exact_value(text), exact_value(task["answer"])
-            is_read = value is not None and right is not None
-            return is_read and abs(value - right) <= COIN_ERROR
+            return value is not None and right is not None and abs(value - right) <= COIN_ERROR
         if self.dataset in _EXPRESSION_TARGETS:
             target = _EXPRESSION_TARGETS[self.dataset] or item["metadata"]["target"]
             numbers = item["metadata"]["numbers"]
@@ -274,11 +275,15 @@ def _dataset(name: str, config_json: str, size: int) -> Any:
 
 
 def _draw_item(source: Any, index: int) -> dict[str, Any]:
-    """Return an item; what a data set takes from the global generators is fixed and restored."""
+    """Return an item.
+
+    What a data set takes from the global generators is fixed and restored; what it prints is lost.
+    """
     python_state, numpy_state = random.getstate(), np.random.get_state()
     random.seed(index)
     try:
-        item = source[index]
+        with contextlib.redirect_stdout(io.StringIO()):
+            item = source[index]
     finally:
         random.setstate(python_state)
         np.random.set_state(numpy_state)
