@@ -6,6 +6,7 @@ Importing this package registers the environments; it loads gymnasium and numpy 
 from rllm_envs.catalog import CATALOG, EnvEntry, register_catalog
 from rllm_envs.checker import check_text_env
 from rllm_envs.core import BaseEnv, Response, TextEnv
+from rllm_envs.countdown_rewards import countdown_reward_fn
 from rllm_envs.errors import (
     ContractError,
     DatasetError,
@@ -62,6 +63,7 @@ __all__ = [
     "UnicodeText",
     "UnknownEnvError",
     "check_text_env",
+    "countdown_reward_fn",
     "f1_reward_fn",
     "load_rows",
     "math_reward_fn",
