@@ -287,7 +287,7 @@ def _check_rendering(subject: Subject) -> str:
 def _check_spec(subject: Subject) -> str:
     spec = subject.env.spec
     if spec is None:
-        return "it is not registered"
+        return "gymnasium.make has not made it, so it has no spec"
     if not isinstance(spec.entry_point, str):
         return "its entry point is not written as 'module:Class'"
     try:
