@@ -12,6 +12,7 @@ from rllm_envs.cli import main
 from rllm_envs.cli.console import Console, wrapped
 from rllm_envs.cli.game_table import make_table
 from rllm_envs.cli.play import play_env, play_game
+from rllm_envs.coding.python_code import PythonCodeEnv
 
 
 def playing(typed, play, width=200):
@@ -68,9 +69,9 @@ def test_an_unknown_command_is_no_action_and_two_slashes_send_one():
 
 
 def test_three_quotes_hold_a_text_of_several_lines():
-    env = gymnasium.make("rllm/PythonCode-v0", kinds=["list"])
+    env = PythonCodeEnv(kinds=["list"])
     env.reset(seed=1)
-    solution = env.unwrapped.oracle_action()
+    solution = env.oracle_action()
     assert solution.count("\n") > 2
     typed = f'"""\n{solution}\n"""\n'
     out = playing(typed, lambda console: play_env(env, console, 1))
