@@ -1,6 +1,7 @@
 import gymnasium
 import pytest
 
+from rllm_envs import MissingDependencyError, SingleTurnEnv
 from rllm_envs.cli import main
 from rllm_envs.cli.transcripts import example
 from rllm_envs.multi_agent import GAMES, make_aec, make_parallel
@@ -49,6 +50,27 @@ def test_an_env_without_an_oracle_has_no_example(capsys):
     out = shown(capsys, "CartPole-v1")
     assert "pole" in out
     assert "## Example" not in out
+
+
+class UnavailableEnv(SingleTurnEnv):
+    """Ask what only a library knows."""
+
+    def __init__(self, *, level=3):
+        raise MissingDependencyError("this needs a library: pip install 'rllm-envs[library]'")
+
+    def generate_task(self):
+        return {}
+
+
+def test_the_page_is_shown_where_an_extra_is_not_installed_without_an_example(capsys):
+    gymnasium.register("test-show/Unavailable-v0", entry_point=f"{__name__}:UnavailableEnv")
+    try:
+        out = shown(capsys, "test-show/Unavailable-v0")
+    finally:
+        gymnasium.registry.pop("test-show/Unavailable-v0")
+    assert "Ask what only a library knows." in out
+    assert "\n## Signature\nlevel=3\n" in out
+    assert out.endswith("\nNone here: this needs a library: pip install 'rllm-envs[library]'\n")
 
 
 @pytest.mark.parametrize("entry", GAMES, ids=[entry.id for entry in GAMES])

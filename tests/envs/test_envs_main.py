@@ -32,8 +32,8 @@ def test_the_table_has_one_line_for_each_environment_under_its_category(capsys):
         kind = getattr(entry, "kind", "gymnasium")
         lines = [line.split() for line in names[entry.category].splitlines()]
         found = [words for words in lines if words[:2] == [entry.id, kind]]
-        assert [words[2] for words in found] == [entry.extra or "-"]
-        assert found[0][3:] == entry.summary.split()
+        needed = [entry.extra] * bool(entry.extra) + ["network"] * (not entry.offline)
+        assert [words[2:] for words in found] == [(needed or ["-"]) + entry.summary.split()]
 
 
 def test_json_holds_every_environment_with_all_that_is_known_of_it(capsys):

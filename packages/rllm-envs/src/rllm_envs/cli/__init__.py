@@ -6,11 +6,11 @@ A user's mistake is one line on the error stream and exit code 2.
 import sys
 from collections.abc import Sequence
 
-from rllm_envs.cli import check, listing, new, play, show
+from rllm_envs.cli import check, listing, play, scaffold, show
 from rllm_envs.cli.arguments import Parser
 from rllm_envs.errors import RllmEnvsError
 
-COMMANDS = (listing, show, play, check, new)
+COMMANDS = (listing, show, play, check, scaffold)
 """Modules with ``add_command``, in the order of the help."""
 
 
