@@ -27,6 +27,10 @@ class EpisodeError(RllmEnvsError, gymnasium.error.ResetNeeded):
     """``step`` is called before ``reset``, or after the end of an episode."""
 
 
+class EnvProcessError(RllmEnvsError, RuntimeError):
+    """The process of an environment died, hung or could not be started."""
+
+
 class DatasetError(RllmEnvsError, ValueError):
     """A data set, or one of its rows, cannot be used."""
 
