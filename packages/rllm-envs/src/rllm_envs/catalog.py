@@ -666,7 +666,8 @@ CATALOG = (
     EnvEntry(
         "rllm/ReasoningGym-v0",
         "rllm_envs.reasoning.reasoning_gym_env:ReasoningGymEnv",
-        "one of the data sets of reasoning-gym, one turn (needs an extra)",
+        "one of the data sets of reasoning-gym, one turn",
+        extra="reasoning-gym",
     ),
 )
 """All environments of this package."""
