@@ -40,9 +40,10 @@ test-gymnasium:  ## Every environment on each supported Gymnasium, from wheels i
 wheels:  ## Build the three wheels into dist/.
 	uv build --wheel --all-packages --out-dir dist
 
-docs:  ## Write docs/configuration.md and the tree of README.md again.
+docs:  ## Write docs/configuration.md, docs/envs/ and the tree of README.md again.
 	$(RUN) python scripts/write_readme_tree.py
 	$(RUN) python scripts/write_configuration_page.py
+	$(RUN) python scripts/write_env_pages.py
 
 tiny-model:  ## Make the model that ships with rllm-agents again (minutes of CPU).
 	$(RUN) rllm sft --config-name sft_tiny run_dir=runs/tiny-model

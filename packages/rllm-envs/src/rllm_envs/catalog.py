@@ -22,6 +22,13 @@ class EnvEntry:
     """Mean reward at which the task counts as solved."""
     nondeterministic: bool = False
     """Whether equal seeds may differ: only for tasks that ask a live service."""
+    extra: str = ""
+    """The extra of rllm-envs that it needs, such as "data"; empty where it needs none."""
+
+    @property
+    def offline(self) -> bool:
+        """Whether it runs without a network."""
+        return not self.nondeterministic
 
     @property
     def category(self) -> str:
@@ -659,7 +666,8 @@ CATALOG = (
     EnvEntry(
         "rllm/ReasoningGym-v0",
         "rllm_envs.reasoning.reasoning_gym_env:ReasoningGymEnv",
-        "one of the data sets of reasoning-gym, one turn (needs an extra)",
+        "one of the data sets of reasoning-gym, one turn",
+        extra="reasoning-gym",
     ),
 )
 """All environments of this package."""
