@@ -24,8 +24,8 @@ def test_a_row_of_gsm8k_without_a_final_number_is_refused(answer):
 
 
 def test_rows_of_math500_and_aime_keep_their_ids():
-    row = {"problem": "Find $x$.", "solution": "...", "answer": "\\frac{1}{2}", "subject": "Algebra",
-           "level": 2, "unique_id": "test/algebra/1.json"}  # fmt: skip
+    row = {"problem": "Find $x$.", "solution": "...", "answer": "\\frac{1}{2}",
+           "subject": "Algebra", "level": 2, "unique_id": "test/algebra/1.json"}  # fmt: skip
     assert problem_and_answer(row) == {
         "question": "Find $x$.", "answer": "\\frac{1}{2}", "id": "test/algebra/1.json",
     }  # fmt: skip
@@ -63,8 +63,10 @@ def test_the_answer_of_math_is_the_last_box_of_its_solution():
     assert boxed_solution_task(row | {"solution": "As was to be shown."}) is None
 
 
-@pytest.mark.parametrize(("answer", "is_kept"), [("12", True), ("proof", False), ("notfound", False),
-                                                 ("", False), (None, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "is_kept"),
+    [("12", True), ("proof", False), ("notfound", False), ("", False), (None, False)],
+)
 def test_proofs_of_numina_are_left_out(answer, is_kept):
     row = {"problem": "?", "solution": "...", "answer": answer, "problem_type": "Algebra"}
     assert (numina_task(row) is not None) == is_kept

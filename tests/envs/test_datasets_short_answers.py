@@ -59,7 +59,8 @@ def test_triviaqa_has_aliases_and_squad_its_passage():
     row = {"id": "56", "title": "t", "context": "Ann lives in Ulm.", "question": "Where?",
            "answers": {"text": ["Ulm", "Ulm", "in Ulm"], "answer_start": [1, 1, 2]}}  # fmt: skip
     assert squad_task(row) == {
-        "question": "Ann lives in Ulm.\n\nQuestion: Where?", "answer": ["Ulm", "in Ulm"], "id": "56",
+        "question": "Ann lives in Ulm.\n\nQuestion: Where?", "answer": ["Ulm", "in Ulm"],
+        "id": "56",
     }  # fmt: skip
 
 

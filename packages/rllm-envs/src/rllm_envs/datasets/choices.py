@@ -138,7 +138,8 @@ def _lettered(row: Row, name: str, count: int) -> int:
     letter = text_of(row, name).strip().upper()
     if len(letter) != 1 or letter not in _LETTERS[:count]:
         raise DatasetError(
-            f"field {name!r} must be a letter of A to {_LETTERS[count - 1]}, got {excerpt(row[name])}"
+            f"field {name!r} must be a letter of A to {_LETTERS[count - 1]}, got "
+            f"{excerpt(row[name])}"
         )
     return _LETTERS.index(letter)
 

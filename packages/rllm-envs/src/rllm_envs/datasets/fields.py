@@ -88,8 +88,7 @@ def index_of(row: Row, name: str, count: int, *, first: int = 0) -> int:
     value = row.get(name)
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
         value = int(value.strip()[:9])
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if not is_whole or not first <= value < first + count:
+    if not isinstance(value, int) or isinstance(value, bool) or not first <= value < first + count:
         raise DatasetError(
             f"field {name!r} must be a whole number of {first} to {first + count - 1}, got "
             f"{excerpt(row.get(name))}"

@@ -182,7 +182,8 @@ def _task_of(
     for key in [] if task is None else [(name, task[name]) for name in ID_FIELDS if name in task]:
         if key in places:
             raise DatasetError(
-                f"{where}: {key[0]} {excerpt(key[1])} is also that of {places[key]}; ids must differ"
+                f"{where}: {key[0]} {excerpt(key[1])} is also that of {places[key]}; ids must "
+                "differ"
             )
         places[key] = where
     return task

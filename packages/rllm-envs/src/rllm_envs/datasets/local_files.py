@@ -68,10 +68,8 @@ def rows_of_file(path: Path, max_row_bytes: int) -> Iterator[tuple[str, Any]]:
         yield from raw_rows(path, max_row_bytes)
         return
     rows = _csv_rows(path) if path.suffix == ".csv" else _arrow_rows(path)
-    count = 0
-    for row in rows:
-        count += 1
-        where = f"{path}, row {count}"
+    for number, row in enumerate(rows, start=1):
+        where = f"{path}, row {number}"
         check_row_size(row, where, max_row_bytes)
         yield where, row
 
