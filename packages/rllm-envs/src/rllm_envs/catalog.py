@@ -71,6 +71,17 @@ CATALOG = (
         "rllm_envs.coding.code_problem:CodeEnv",
         "programming problems of a data set, graded by their tests, one turn",
     ),
+    EnvEntry(
+        "rllm/MCQ-v0",
+        "rllm_envs.language.mcq:MCQEnv",
+        "multiple-choice questions, made up or of a data set, one turn",
+    ),
+    EnvEntry(
+        "rllm/MCQHard-v0",
+        "rllm_envs.language.mcq:MCQEnv",
+        "multiple-choice questions of ten choices, one turn",
+        kwargs={"num_choices": 10},
+    ),
 )
 """All environments of this package."""
 

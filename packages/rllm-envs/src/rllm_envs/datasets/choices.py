@@ -4,6 +4,7 @@ Tasks are ``{"question": ..., "choices": [...], "answer": index from 0}``, and `
 has one.
 """
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,10 +56,10 @@ def lettered_task(row: Row) -> Task:
 
 
 def gpqa_task(row: Row) -> Task:
-    """Return the task of a row of GPQA, with the right choice first; the env may shuffle."""
+    """Return the task of a row of GPQA."""
     fields = ("Correct Answer", *(f"Incorrect Answer {number}" for number in (1, 2, 3)))
     choices = [text_of(row, name).strip() for name in fields]
-    return _task(text_of(row, "Question").strip(), choices, 0, id_of(row, "Record ID"))
+    return _mixed_task(text_of(row, "Question").strip(), choices, id_of(row, "Record ID"))
 
 
 def labelled_task(row: Row) -> Task:
@@ -111,9 +112,9 @@ def truthfulqa_task(row: Row) -> Task:
 
 
 def sciq_task(row: Row) -> Task:
-    """Return the task of a row of SciQ, with the right choice first; the env may shuffle."""
+    """Return the task of a row of SciQ."""
     names = ("correct_answer", "distractor1", "distractor2", "distractor3")
-    return _task(text_of(row, "question"), [answer_of(row, name) for name in names], 0, {})
+    return _mixed_task(text_of(row, "question"), [answer_of(row, name) for name in names], {})
 
 
 def medqa_task(row: Row) -> Task:
@@ -142,6 +143,16 @@ def _lettered(row: Row, name: str, count: int) -> int:
             f"{excerpt(row[name])}"
         )
     return _LETTERS.index(letter)
+
+
+def _mixed_task(question: str, choices: list[str], row_id: dict[str, Any]) -> Task:
+    """Return a task of choices of which the first is right, in an order of no meaning.
+
+    It is that of the hashes of the texts, so that it is the same in every run.
+    """
+    hashes = [hashlib.sha256(f"{question}\n{choice}".encode()).digest() for choice in choices]
+    order = sorted(range(len(choices)), key=hashes.__getitem__)
+    return _task(question, [choices[i] for i in order], order.index(0), row_id)
 
 
 def _task(question: str, choices: list[str], answer: int, row_id: dict[str, Any]) -> Task:
