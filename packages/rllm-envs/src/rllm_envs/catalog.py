@@ -82,6 +82,22 @@ CATALOG = (
         "multiple-choice questions of ten choices, one turn",
         kwargs={"num_choices": 10},
     ),
+    EnvEntry(
+        "rllm/QA-v0",
+        "rllm_envs.language.qa:QAEnv",
+        "questions with short answers, about a made-up text or of a data set, one turn",
+    ),
+    EnvEntry(
+        "rllm/QAHard-v0",
+        "rllm_envs.language.qa:QAEnv",
+        "questions that chain three facts of a longer text, one turn",
+        kwargs={"hops": 3, "num_people": 24},
+    ),
+    EnvEntry(
+        "rllm/SearchQA-v0",
+        "rllm_envs.tool_use.search_qa:SearchQAEnv",
+        "questions with short answers to be searched in a corpus, made up or of files",
+    ),
 )
 """All environments of this package."""
 

@@ -58,10 +58,11 @@ def choices_of(task_info: Mapping[str, Any]) -> list[str]:
         TaskError: They are no list of 2 to 26 texts.
     """
     choices = task_info.get("choices")
-    is_list = isinstance(choices, list | tuple) and 2 <= len(choices) <= MAX_CHOICES
-    if not is_list or not all(isinstance(text, str) and text.strip() for text in choices):
+    texts = list(choices) if isinstance(choices, list | tuple) else []
+    is_full = all(isinstance(text, str) and text.strip() for text in texts)
+    if not is_full or not 2 <= len(texts) <= MAX_CHOICES:
         raise TaskError(f"'choices' must be a list of 2 to 26 texts, got {excerpt(choices)}")
-    return list(choices)
+    return texts
 
 
 def right_choice(task_info: Mapping[str, Any], count: int) -> int:

@@ -154,7 +154,7 @@ def _from_table(
     return question.format(key), words
 
 
-def _one(rng: np.random.Generator, items: Sequence[str]) -> str:
+def _one(rng: np.random.Generator, items: Sequence[Any]) -> Any:
     return items[int(rng.integers(len(items)))]
 
 
