@@ -43,7 +43,8 @@ def test_a_search_shows_the_best_passages_and_an_answer_ends():
 
 @pytest.mark.parametrize(
     "action",
-    ["", "Danube", "<search></search>", "<search>Ulm", "<think><search>Ulm</search>", "the answer is x"],
+    ["", "Danube", "<search></search>", "<search>Ulm", "<think><search>Ulm</search>",
+     "the answer is x"],
 )  # fmt: skip
 def test_anything_else_gets_a_hint(action):
     env, _ = start()
