@@ -98,6 +98,17 @@ CATALOG = (
         "rllm_envs.tool_use.search_qa:SearchQAEnv",
         "questions with short answers to be searched in a corpus, made up or of files",
     ),
+    EnvEntry(
+        "rllm/IFEval-v0",
+        "rllm_envs.language.ifeval:IFEvalEnv",
+        "follow two checkable instructions on a text, or those of IFEval, one turn",
+    ),
+    EnvEntry(
+        "rllm/IFEvalHard-v0",
+        "rllm_envs.language.ifeval:IFEvalEnv",
+        "follow five checkable instructions on a text, one turn",
+        kwargs={"num_instructions": 5},
+    ),
 )
 """All environments of this package."""
 

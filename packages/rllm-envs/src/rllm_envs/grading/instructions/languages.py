@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001  # the letters of many scripts look alike
 """Which language a text is in, by its script and by words and letters that only it has."""
 
 import re
@@ -69,6 +70,9 @@ _VOCABULARY = {
     script: {language: frozenset(words.split()) for language, words in languages.items()}
     for script, languages in _WORDS.items()
 }
+
+_WORD = re.compile(r"[^\W\d_]+(?:[\u0900-\u0903\u093a-\u094f]+[^\W\d_]*)*|[¿¡]")
+"""A word with the vowel signs of Devanagari, which are no letters; or a mark of Spanish."""
 
 LANGUAGES = frozenset(
     {name for name, _ in _SCRIPTS if name not in _WORDS}

@@ -4,8 +4,10 @@ import re
 
 _WORD = re.compile(r"\w+")
 _JOINED_WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
+# A run of stops is tried at its first character only, so that the search is linear.
 _STOP = re.compile(
-    r"(?P<before>\S*?)(?P<stop>[.!?\u2026]+)[\"'\u201d\u2019)\]*_]*(?=\s|$)|[。！？]+"
+    r"(?<![.!?\u2026])(?P<stop>[.!?\u2026]++)[\"'\u201d\u2019)\]*_]*+(?=\s|$)"
+    r"|[\u3002\uff01\uff1f]+"
 )
 _TITLES = frozenset(
     {"mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "e.g", "i.e", "cf", "no", "fig"}
@@ -37,13 +39,19 @@ def _sentences_of(paragraph: str) -> int:
     for match in _STOP.finditer(paragraph):
         if _WORD.search(paragraph, rest, match.end()) is None:
             continue
-        if match["stop"] == "." and _is_inside(match["before"]):
+        if match["stop"] == "." and _is_inside(_word_before(paragraph, match.start())):
             continue
         count, rest = count + 1, match.end()
     return count + (_WORD.search(paragraph, rest) is not None)
 
 
+def _word_before(text: str, end: int) -> str:
+    """Return the end of what stands before a place without white space, at most 12 characters."""
+    return (text[max(0, end - 12) : end].split(None) or [""])[-1] if end else ""
+
+
 def _is_inside(word: str) -> bool:
+    """Return whether a full stop after a word is a part of it."""
     bare = word.strip("(\"'\u201c\u2018*").lower()
     is_initial = len(bare) == 1 and bare.isalpha() and bare != "i" and word.strip("(\"'").isupper()
     return bare in _TITLES or is_initial or (bare.isdigit() and len(bare) <= 2)
