@@ -5,7 +5,9 @@ Importing this package registers the environments; it loads gymnasium and numpy 
 
 from rllm_envs.catalog import CATALOG, EnvEntry, register_catalog
 from rllm_envs.checker import check_text_env
+from rllm_envs.choice_rewards import mcq_reward_fn
 from rllm_envs.core import BaseEnv, Response, TextEnv
+from rllm_envs.datasets import BENCHMARKS, Benchmark, load_benchmark
 from rllm_envs.errors import (
     ContractError,
     DatasetError,
@@ -21,6 +23,7 @@ from rllm_envs.errors import (
     UnknownEnvError,
 )
 from rllm_envs.gym_env import GymEnv, seed_tasks
+from rllm_envs.instruction_rewards import ifeval_reward_fn
 from rllm_envs.registry import DatasetRegistry, load_rows
 from rllm_envs.rewards import RewardOutput, math_reward_fn
 from rllm_envs.search_rewards import f1_reward_fn, search_reward_fn
@@ -31,8 +34,10 @@ from rllm_envs.tool_use.tool_environment import ToolEnvironment
 from rllm_envs.tools import CalculatorTool, LocalRetrievalTool, PythonTool, Tool, ToolOutput
 
 __all__ = [
+    "BENCHMARKS",
     "CATALOG",
     "BaseEnv",
+    "Benchmark",
     "CalculatorTool",
     "ContractError",
     "Dataset",
@@ -63,8 +68,11 @@ __all__ = [
     "UnknownEnvError",
     "check_text_env",
     "f1_reward_fn",
+    "ifeval_reward_fn",
+    "load_benchmark",
     "load_rows",
     "math_reward_fn",
+    "mcq_reward_fn",
     "search_reward_fn",
     "seed_tasks",
     "task_split",

@@ -22,6 +22,8 @@ class EnvEntry:
     """Mean reward at which the task counts as solved."""
     nondeterministic: bool = False
     """Whether equal seeds may differ: only for tasks that ask a live service."""
+    library: str = ""
+    """Optional library without which it cannot be made; empty where there is none."""
 
     @property
     def category(self) -> str:
@@ -108,6 +110,12 @@ CATALOG = (
         "rllm_envs.language.ifeval:IFEvalEnv",
         "follow five checkable instructions on a text, one turn",
         kwargs={"num_instructions": 5},
+    ),
+    EnvEntry(
+        "rllm/TextArena-v0",
+        "rllm_envs.adapters.text_arena:TextArenaEnv",
+        "games of the library textarena, alone or against an opponent",
+        library="textarena",
     ),
 )
 """All environments of this package."""
