@@ -1,6 +1,7 @@
 """Rows of data files on this machine: JSONL, JSON, CSV, parquet and Arrow."""
 
 import csv
+import importlib
 import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -122,8 +123,9 @@ def _csv_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _arrow_rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
-        import pyarrow  # an optional library
-        import pyarrow.parquet
+        # By name, because it is not declared: the library datasets brings it.
+        pyarrow = importlib.import_module("pyarrow")
+        importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingDependencyError(
             f"reading {path.name} needs pyarrow: pip install 'rllm-envs[data]'"
