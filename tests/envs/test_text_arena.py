@@ -158,6 +158,7 @@ def test_games_neither_disturb_each_other_nor_the_global_generators(game):
         ({"game": 7}, "game must be a name"),
         ({"game": "TicTacToe-v0", "seat": 2}, "seat"),
         ({"game": "TicTacToe-v0", "opponent": "minimax"}, "opponent"),
+        ({"game": "ColonelBlotto-v0"}, "random opponent finds no moves"),
         ({"seat": 1}, "one player"),
         ({"opponent": in_order}, "one player"),
     ],

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,11 @@ Opponent = Callable[[str], str]
 
 MAX_SEED = 2**31 - 1
 MAX_ACTION = 20_000
+DIGITS = tuple(f"[{digit}]" for digit in range(10))
+"""Moves that the random opponent tries where none that a game lists is one."""
+MAX_TRIED_MOVES = 40
+NUM_TRIALS = 3
+"""Games in which the random opponent is tried before it is accepted."""
 MAX_OPPONENT_MOVES = 200
 """Moves of an opponent in a row before a game counts as stuck."""
 HINT = (
@@ -63,10 +69,11 @@ class TextArenaEnv(TextEnv):
 
     ## Arguments
     ``game`` (a name of the library; default "GuessTheNumber-v0"), ``opponent`` ("random": one of
-    the moves that the game lists, or a callable from everything said to it to its text), ``seat``
-    (0 or 1 of two; default None), ``max_turns`` (default 100), ``split`` ("train", "test" or
-    "all"). Games that download word lists, that need the key of a service, or that are for three
-    and more are refused. The oracle knows GuessTheNumber only.
+    the moves that the game lists and understands; or a callable from everything said to it to its
+    text), ``seat`` (0 or 1 of two; default None), ``max_turns`` (default 100), ``split`` ("train",
+    "test" or "all"). Games that download word lists, that need the key of a service, or that are for three
+    and more are refused, and so is "random" where what a game lists are no moves. The oracle knows
+    GuessTheNumber only.
     Task: ``{"game": "TicTacToe-v0", "seed": 7, "seat": 0}``.
     Needs ``pip install "rllm-envs[textarena]"``.
 
@@ -97,6 +104,8 @@ class TextArenaEnv(TextEnv):
             raise EnvArgumentError(f"{game!r} is for one player: it has no opponent and no seat 1")
         if seat is not None and (isinstance(seat, bool) or seat not in (0, 1)):
             raise EnvArgumentError(f"seat must be 0, 1 or None, got {seat!r:.80}")
+        if self.num_players == 2 and opponent == "random":
+            _check_random_opponent(game)
         self.game = game
         self.seat = seat
         # Whoever answers for a callable may take its time.
@@ -142,7 +151,10 @@ class TextArenaEnv(TextEnv):
         self._heard = []
         self._running = Game(self.game, self.num_players, task["seed"])
         if self._play_opponent(self._running):
-            raise TaskError(f"{self.game} with seed {task['seed']} is over before the first move")
+            raise TaskError(
+                f"{self.game} with seed {task['seed']} is over before the first move: the opponent "
+                "has made none that the game understands"
+            )
         return f"{self._said(self._running)}\n\n{HINT}"[-MAX_SHARED_LENGTH:]
 
     def respond(self, action: str) -> Response:
@@ -188,19 +200,43 @@ class TextArenaEnv(TextEnv):
             if game.player == self._seat:
                 return False
             self._heard.append(_told(game.messages(), 1 - self._seat))
-            if game.move(self._opponent_move()):
+            if game.move(self._opponent_move(game)):
                 return True
         raise RuntimeError(f"the opponent of {self.game} has moved {MAX_OPPONENT_MOVES} times")
 
-    def _opponent_move(self) -> str:
+    def _opponent_move(self, game: Game) -> str:
         text = "\n".join(self._heard)
         if not isinstance(self._opponent, str):
             return str(self._opponent(text))[:MAX_ACTION]
-        moves = listed_moves(text)
-        return moves[int(self._rng.integers(len(moves)))] if moves else ""
+        return _random_move(self._rng, game, text) or ""
 
     def _said(self, game: Game) -> str:
         return _told(game.messages(), self._seat)
+
+
+@lru_cache(maxsize=256)
+def _check_random_opponent(name: str) -> None:
+    """Refuse a game in which moves at random are not understood from the first one on."""
+    for seed in range(NUM_TRIALS):
+        game = Game(name, 2, seed)
+        heard = _told(game.messages(), game.player)
+        if _random_move(np.random.default_rng(seed), game, heard) is None:
+            raise EnvArgumentError(
+                f"the random opponent finds no moves in what {name!r} says; give a callable: "
+                "opponent=function_of_text"
+            )
+
+
+def _random_move(rng: np.random.Generator, game: Game, heard: str) -> str | None:
+    """Return a random one of the listed moves that the game understands; None where it has none.
+
+    What a game lists may be an example of the form only, so each is tried on a copy of the game.
+    """
+    moves = list(dict.fromkeys([*listed_moves(heard), *DIGITS]))
+    order = [int(i) for i in rng.permutation(len(moves))]
+    # What the game lists is more often a move than a digit is.
+    order.sort(key=lambda i: moves[i] in DIGITS and i >= len(moves) - len(DIGITS))
+    return next((moves[i] for i in order[:MAX_TRIED_MOVES] if game.understands(moves[i])), None)
 
 
 def listed_moves(text: str) -> list[str]:

@@ -6,6 +6,7 @@ before.
 """
 
 import contextlib
+import copy
 import difflib
 import importlib
 import random
@@ -66,7 +67,7 @@ def num_players(name: str) -> int:
     for count in (count for count in counts if count <= 2):
         try:
             Game(name, count, seed=0)
-        except AssertionError as error:
+        except (AssertionError, ValueError) as error:
             # This is how a game refuses a number of players.
             reason = str(error) or reason
         except Exception as error:
@@ -115,7 +116,12 @@ class Game:
             _, found = self.env.get_observation()
         if isinstance(found, str):
             return [(GAME, found)]
-        return [(int(message[0]), str(message[1])) for message in found]
+        # Some games mix up the arguments of the library when they repeat a player's own action.
+        return [
+            (who if isinstance(who, int) else GAME, text)
+            for who, text, _ in found
+            if isinstance(text, str)
+        ]
 
     def move(self, action: str) -> bool:
         """Play an action of the player whose turn it is; return whether the game is over."""
@@ -123,12 +129,27 @@ class Game:
             done, _ = self.env.step(action)
         return bool(done)
 
+    def understands(self, action: str) -> bool:
+        """Return whether an action is a move; it is tried on a copy."""
+        other = copy.copy(self)
+        other.env = copy.deepcopy(self.env)
+        player, errors = self.player, self.num_errors
+        try:
+            if other.move(action):
+                return not other.result(player)[1]
+        except Exception:
+            # A stranger's code: an action at which it fails is no move.
+            return False
+        return other.player != player or other.num_errors <= errors
+
     def result(self, player: int) -> tuple[float, bool, str]:
         """Return a player's reward, whether a wrong move of its ended the game, and the reason."""
         with self._own_random():
             rewards, infos = self.env.close()
         info = (infos or {}).get(player, {})
-        reward = float((rewards or {}).get(player, 0.0))
+        given = (rewards or {}).get(player, 0.0)
+        # Some games mix up reason and reward when they refuse a move, which costs one elsewhere.
+        reward = float(given) if isinstance(given, int | float) else -1.0
         return reward, bool(info.get("invalid_move")), str(info.get("reason") or "")
 
     @contextlib.contextmanager
