@@ -71,9 +71,9 @@ class TextArenaEnv(TextEnv):
     ``game`` (a name of the library; default "GuessTheNumber-v0"), ``opponent`` ("random": one of
     the moves that the game lists and understands; or a callable from everything said to it to its
     text), ``seat`` (0 or 1 of two; default None), ``max_turns`` (default 100), ``split`` ("train",
-    "test" or "all"). Games that download word lists, that need the key of a service, or that are for three
-    and more are refused, and so is "random" where what a game lists are no moves. The oracle knows
-    GuessTheNumber only.
+    "test" or "all"). Games that download word lists, that need the key of a service, or that are
+    for three and more are refused, and so is "random" where what a game lists are no moves. The
+    oracle knows GuessTheNumber only.
     Task: ``{"game": "TicTacToe-v0", "seed": 7, "seat": 0}``.
     Needs ``pip install "rllm-envs[textarena]"``.
 
