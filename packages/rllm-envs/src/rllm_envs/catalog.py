@@ -22,8 +22,8 @@ class EnvEntry:
     """Mean reward at which the task counts as solved."""
     nondeterministic: bool = False
     """Whether equal seeds may differ: only for tasks that ask a live service."""
-    library: str = ""
-    """Optional library without which it cannot be made; empty where there is none."""
+    extra: str = ""
+    """The extra of rllm-envs that it needs, such as "data"; empty where it needs none."""
 
     @property
     def category(self) -> str:
@@ -115,7 +115,7 @@ CATALOG = (
         "rllm/TextArena-v0",
         "rllm_envs.adapters.text_arena:TextArenaEnv",
         "games of the library textarena, alone or against an opponent",
-        library="textarena",
+        extra="textarena",
     ),
 )
 """All environments of this package."""

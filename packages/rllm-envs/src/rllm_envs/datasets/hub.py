@@ -7,6 +7,9 @@ from rllm_envs.datasets.benchmark import Benchmark
 from rllm_envs.datasets.local_files import check_row_size
 from rllm_envs.errors import DatasetNotFoundError, MissingDependencyError
 
+_READERS = {"jsonl": "json", "arrow": "arrow", "parquet": "parquet"}
+"""What the library calls the files of each ending."""
+
 
 def hub_rows(benchmark: Benchmark, split: str, revision: str | None) -> Iterator[tuple[str, Any]]:
     """Yield (place, row) of a split, from the cache or from the hub. No code of it is run.
@@ -40,5 +43,7 @@ def _load(datasets: Any, benchmark: Benchmark, split: str, revision: str | None)
             benchmark.hub_id, benchmark.config, split=benchmark.splits[split], revision=revision
         )
     at = f"@{revision}" if revision else ""
-    files = f"hf://datasets/{benchmark.hub_id}{at}/{benchmark.data_files[split]}"
-    return datasets.load_dataset("json", data_files={split: files}, split=split)
+    pattern = benchmark.data_files[split]
+    files = f"hf://datasets/{benchmark.hub_id}{at}/{pattern}"
+    reader = _READERS[pattern.rpartition(".")[2]]
+    return datasets.load_dataset(reader, data_files={split: files}, split=split)

@@ -202,7 +202,15 @@ CODE_BENCHMARKS = (
         licence="mit",
         num_rows={"train": 5000, "test": 5000},
     ),
-    _code("taco", "BAAI/TACO", apps_task, splits=_TRAIN_TEST, licence="apache-2.0"),
+    _code(
+        "taco",
+        "BAAI/TACO",
+        apps_task,
+        splits=_TRAIN_TEST,
+        data_files={"train": "train/*.arrow", "test": "test/*.arrow"},
+        licence="apache-2.0",
+        num_rows={"train": 25443, "test": 1000},
+    ),
     _code(
         "leetcode",
         "newfacade/LeetCodeDataset",
