@@ -176,15 +176,21 @@ def test_a_template_that_strips_thoughts_gives_one_record_per_rewriting_and_lose
     assert transcript.prompt_ids(follow_up) == full_ids(tokenizer, follow_up)
 
 
-def test_a_template_that_trims_breaks_history_only_where_there_is_something_to_trim() -> None:
-    transcript = Renderer(ByteTokenizer(trimming_chatml)).transcript()
+def test_what_a_template_trims_stays_as_it_was_sampled() -> None:
+    tokenizer = ByteTokenizer(trimming_chatml)
+    transcript = Renderer(tokenizer).transcript()
     play(
         transcript,
         ("q", byte_completion("fine")),
-        ("r", byte_completion("spaces  ")),
+        ("r", byte_completion(" spaces  ")),
         ("s", byte_completion("end")),
     )
-    assert [len(r.turns) for r in transcript.token_records()] == [2, 1]
+    (record,) = transcript.token_records()
+    assert [tokenizer.decode(ids) for ids in sampled(record)] == [
+        "fine<|im_end|>",
+        " spaces  <|im_end|>",
+        "end<|im_end|>",
+    ]
 
 
 def test_a_prompt_that_was_never_answered_leaves_no_trace() -> None:
@@ -283,13 +289,30 @@ def test_equal_texts_are_encoded_once() -> None:
 
 def test_a_template_that_refuses_the_messages_is_named_with_their_roles() -> None:
     def strict(messages: list[Message], add_generation_prompt: bool) -> str:
-        if messages[0]["role"] == "system":
-            raise ValueError("no system messages")
+        if messages[0]["role"] == "critic":
+            raise ValueError("no critics")
         return chatml(messages, add_generation_prompt)
 
     renderer = Renderer(ByteTokenizer(strict))
-    with pytest.raises(RendererError, match=r"\['system'\].*no system messages"):
-        renderer.prompt_ids([{"role": "system", "content": "x"}])
+    with pytest.raises(RendererError, match=r"\['critic'\].*no critics"):
+        renderer.prompt_ids([{"role": "critic", "content": "x"}])
+
+
+def test_a_template_that_leaves_out_system_messages_gets_them_with_the_question() -> None:
+    def deaf(messages: list[Message], add_generation_prompt: bool) -> str:
+        heard = [m for m in messages if m["role"] != "system"]
+        return chatml(heard, add_generation_prompt)
+
+    tokenizer = ByteTokenizer(deaf)
+    messages = [{"role": "system", "content": "Be brief."}, user("2+2?")]
+    ids = Renderer(tokenizer).prompt_ids(messages)
+    assert tokenizer.decode(ids) == (
+        "<|im_start|>user\nBe brief.\n\n2+2?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    alone = Renderer(tokenizer).prompt_ids(messages[:1])
+    assert tokenizer.decode(alone) == (
+        "<|im_start|>user\nBe brief.<|im_end|>\n<|im_start|>assistant\n"
+    )
 
 
 @pytest.mark.parametrize("messages", [[], "hello", [{"content": "x"}], ["x"], None, [{"role": 1}]])
