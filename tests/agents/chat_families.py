@@ -11,6 +11,9 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
+from rllm_agents.renderer import Renderer, Transcript
+from rllm_agents.types import Completion, Message
+
 # ChatML with a default system message; results of tools stand together in a user message.
 QWEN25 = """
 {%- if messages[0].role != 'system' -%}
@@ -266,3 +269,38 @@ def family_tokenizer(name: str) -> Any:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, **marks)
     tokenizer.chat_template = family.template.strip("\n")
     return tokenizer
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def tool(text: str) -> Message:
+    return {"role": "tool", "tool_call_id": "call_0", "name": "f", "content": text}
+
+
+def encode(name: str, text: str) -> tuple[int, ...]:
+    """Ids of template text, control strings read as control tokens."""
+    return tuple(family_tokenizer(name)(text, add_special_tokens=False)["input_ids"])
+
+
+def spell(name: str, ids: Any) -> str:
+    """Text of ids, control tokens spelled."""
+    return family_tokenizer(name).decode(list(ids), clean_up_tokenization_spaces=False)
+
+
+def sampled(name: str, raw: str, *, finish: Any = "stop") -> Completion:
+    """A completion of exactly this raw text, control tokens and stop token included."""
+    ids = encode(name, raw)
+    return Completion(
+        text=Renderer(family_tokenizer(name)).decode(ids),
+        finish_reason=finish,
+        token_ids=ids,
+        logprobs=tuple(-(j + 1) / 1024 for j in range(len(ids))),
+    )
+
+
+def play(transcript: Transcript, messages: list[Message], completion: Completion) -> None:
+    transcript.prompt_ids(messages)
+    transcript.add(completion)
+    messages.append({"role": "assistant", "content": completion.text})

@@ -340,40 +340,6 @@ def test_without_any_stop_token_the_tokenizer_is_refused() -> None:
 TEXT = st.text(alphabet="ab <|>\nim_end/think\u00e9", max_size=12) | st.sampled_from(
     ["<|im_end|>", "<|im_start|>", "<think>a</think>b", "", "\n"]
 )
-STOPS = st.sampled_from([IM_END, IM_END, IM_END, END_OF_TEXT, None])
-
-
-@given(
-    st.lists(st.tuples(TEXT, TEXT, STOPS, st.booleans()), min_size=1, max_size=6),
-    st.sampled_from([chatml, thought_stripping_chatml, trimming_chatml]),
-)
-def test_no_sampled_id_is_ever_changed_or_lost_in_any_dialogue(turns: list, template) -> None:
-    transcript = Renderer(ByteTokenizer(template)).transcript()
-    messages: list[Message] = []
-    said = []
-    for question, answer, stop, is_rewritten in turns:
-        messages.append(user(question))
-        ids = transcript.prompt_ids(messages)
-        completion = byte_completion(answer, stop=stop)
-        transcript.add(completion)
-        if completion.token_ids:
-            said.append((ids, completion))
-        kept = completion.text[1:] if is_rewritten else completion.text
-        messages.append(assistant(kept))
-    if not all(byte_completion(a, stop=s).token_ids for _, a, s, _ in turns):
-        assert transcript.token_records() == ()
-        return
-    spans = [(r, span) for r in transcript.token_records() for span in r.turns]
-    assert [span.step_index for _, span in spans] == list(range(len(turns)))
-    for (record, span), (ids, completion) in zip(spans, said, strict=True):
-        assert record.token_ids[: span.start] == ids
-        assert record.token_ids[span.start : span.stop] == completion.token_ids
-        assert record.logprobs[span.start : span.stop] == completion.logprobs
-    for record in transcript.token_records():
-        sampled_at = {p for span in record.turns for p in range(span.start, span.stop)}
-        silent = [x for p, x in enumerate(record.logprobs) if p not in sampled_at]
-        assert set(silent) <= {0.0}
-        assert len(record.token_ids) == len(record.logprobs) == record.turns[-1].stop
 
 
 @given(st.lists(st.tuples(TEXT.filter(lambda t: "<|" not in t), TEXT), min_size=1, max_size=5))

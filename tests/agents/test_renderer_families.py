@@ -8,50 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from chat_families import FAMILIES, family_tokenizer
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from chat_families import FAMILIES, encode, family_tokenizer, play, sampled, spell, tool, user
 
-from rllm_agents.renderer import Renderer, Transcript
-from rllm_agents.types import Completion, Message
+from rllm_agents.errors import RendererError
+from rllm_agents.renderer import Renderer
 
 ALL = sorted(FAMILIES)
-WITHOUT_CHANNELS = sorted(set(ALL) - {"harmony"})
-
-
-def user(text: str) -> Message:
-    return {"role": "user", "content": text}
-
-
-def tool(text: str) -> Message:
-    return {"role": "tool", "tool_call_id": "call_0", "name": "f", "content": text}
-
-
-def encode(name: str, text: str) -> tuple[int, ...]:
-    """Ids of template text, control strings read as control tokens."""
-    return tuple(family_tokenizer(name)(text, add_special_tokens=False)["input_ids"])
-
-
-def spell(name: str, ids: Any) -> str:
-    """Text of ids, control tokens spelled."""
-    return family_tokenizer(name).decode(list(ids), clean_up_tokenization_spaces=False)
-
-
-def sampled(name: str, raw: str, *, finish: Any = "stop") -> Completion:
-    """A completion of exactly this raw text, control tokens and stop token included."""
-    ids = encode(name, raw)
-    return Completion(
-        text=Renderer(family_tokenizer(name)).decode(ids),
-        finish_reason=finish,
-        token_ids=ids,
-        logprobs=tuple(-(j + 1) / 1024 for j in range(len(ids))),
-    )
-
-
-def play(transcript: Transcript, messages: list[Message], completion: Completion) -> None:
-    transcript.prompt_ids(messages)
-    transcript.add(completion)
-    messages.append({"role": "assistant", "content": completion.text})
 
 
 @dataclass
@@ -361,122 +323,5 @@ def test_an_answer_that_the_agent_changed_is_shown_as_the_agent_wrote_it() -> No
 
 
 def test_another_way_of_thinking_is_refused() -> None:
-    from rllm_agents.errors import RendererError
-
     with pytest.raises(RendererError, match="template, keep, drop; got 'strip'"):
         Renderer(family_tokenizer("qwen3"), thinking="strip")  # type: ignore[arg-type]
-
-
-# Dialogues of any kind: what the model writes, how its turn ends, who answers.
-_PARTS = ["hello", " ", "\n", "12*34", "é", "<", "<think>\n", "\n</think>\n\n", "hm", '"']
-_SPELLED = ["<|im_end|>", "<|eot_id|>", "</s>", "[/INST]", "<end_of_turn>", "<|channel|>"]
-TEXTS = st.lists(st.sampled_from(_PARTS), max_size=6).map("".join)
-HOSTILE_TEXTS = st.lists(st.sampled_from([*_PARTS, *_SPELLED]), max_size=6).map("".join)
-ENDS = st.sampled_from(["end", "end", "end", "eos", "none", "cut"])
-TURNS = st.lists(
-    st.tuples(
-        st.sampled_from(["user", "tool", "tools"]), HOSTILE_TEXTS, TEXTS, ENDS, st.booleans()
-    ),
-    min_size=1,
-    max_size=5,
-)
-
-
-def answer(name: str, text: str, end: str) -> Completion:
-    """A completion of ordinary characters, ended as told; never without ids."""
-    family = FAMILIES[name]
-    stop = {"end": family.end, "eos": family.eos}.get(end, "")
-    renderer = Renderer(family_tokenizer(name))
-    ids = renderer.encode(renderer.cover(text)) + (encode(name, stop) if stop else ())
-    ids = ids or encode(name, "x")
-    logprobs = tuple(-(j + 1) / 1024 for j in range(len(ids)))
-    return Completion(renderer.decode(ids), "length" if end == "cut" else "stop", ids, logprobs)
-
-
-def asked(who: str, text: str, turn: int) -> list[Message]:
-    if who == "user" or turn == 0:
-        return [user(text)]
-    return [tool(text)] * (2 if who == "tools" else 1)
-
-
-@settings(deadline=None)
-@given(
-    turns=TURNS,
-    name=st.sampled_from(ALL),
-    thinking=st.sampled_from(["template", "keep", "drop"]),
-    has_system=st.booleans(),
-)
-def test_no_sampled_id_is_changed_masked_wrongly_or_lost(
-    turns: list, name: str, thinking: Any, has_system: bool
-) -> None:
-    transcript = Renderer(family_tokenizer(name), thinking=thinking).transcript()
-    messages: list[Message] = [{"role": "system", "content": "S"}] if has_system else []
-    said = []
-    for turn, (who, question, text, end, is_rewritten) in enumerate(turns):
-        messages += asked(who, question, turn)
-        ids = transcript.prompt_ids(messages)
-        completion = answer(name, text, end)
-        transcript.add(completion)
-        said.append((ids, completion))
-        kept = completion.text[1:] + "!" if is_rewritten else completion.text
-        messages.append({"role": "assistant", "content": kept})
-    records = transcript.token_records()
-    spans = [(record, span) for record in records for span in record.turns]
-    assert [span.step_index for _, span in spans] == list(range(len(turns)))
-    for (record, span), (ids, completion) in zip(spans, said, strict=True):
-        assert record.token_ids[: span.start] == ids
-        assert record.token_ids[span.start : span.stop] == completion.token_ids
-        assert record.logprobs[span.start : span.stop] == completion.logprobs
-    for record in records:
-        is_sampled = {p for s in record.turns for p in range(s.start, s.stop)}
-        assert {x for p, x in enumerate(record.logprobs) if p not in is_sampled} <= {0.0}
-        assert len(record.token_ids) == len(record.logprobs) == record.turns[-1].stop
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
-
-
-@settings(deadline=None)
-@given(turns=TURNS, name=st.sampled_from(WITHOUT_CHANNELS), is_exact=st.booleans())
-def test_prompts_say_what_the_full_template_says(turns: list, name: str, is_exact: bool) -> None:
-    """Up to white space about answers; id for id where these come as the template writes them."""
-    tokenizer = family_tokenizer(name)
-    transcript = Renderer(tokenizer).transcript()
-    messages: list[Message] = []
-    for _, question, text, end, is_rewritten in turns:
-        question = question.translate({ord(c): None for c in "<|[]"}) or "?"
-        messages.append(user(question))
-        full = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        ids = transcript.prompt_ids(messages)
-        if is_exact:
-            assert spell(name, ids) == full
-            text, end, is_rewritten = "word", "end", False
-            text = {"llama2": " word ", "mistral": " word"}.get(name, text)
-        assert _squeezed(spell(name, ids)) == _squeezed(full)
-        completion = answer(name, text, end)
-        transcript.add(completion)
-        kept = completion.text[1:] + "!" if is_rewritten else completion.text
-        messages.append({"role": "assistant", "content": kept})
-
-
-@settings(deadline=None)
-@given(turns=TURNS, name=st.sampled_from(ALL))
-def test_kept_completions_stand_in_every_later_prompt(turns: list, name: str) -> None:
-    transcript = Renderer(family_tokenizer(name), thinking="keep").transcript()
-    messages: list[Message] = []
-    stops = transcript._template.stop_token_ids
-    kept: list[tuple[int, ...]] = []
-    for turn, (who, question, text, end, _) in enumerate(turns):
-        messages += asked(who, question, turn)
-        ids, start = transcript.prompt_ids(messages), 0
-        for earlier in kept:
-            places = range(start, len(ids) - len(earlier) + 1)
-            start = next(p for p in places if ids[p : p + len(earlier)] == earlier) + len(earlier)
-        completion = answer(name, text, end)
-        transcript.add(completion)
-        is_ended = completion.token_ids[-1] in stops
-        kept.append(completion.token_ids[:-1] if is_ended else completion.token_ids)
-        messages.append({"role": "assistant", "content": completion.text})
-    if name not in ("harmony", "mistral") and all(end != "eos" for *_, end, _ in turns):
-        assert len(transcript.token_records()) == 1
