@@ -162,7 +162,7 @@ def test_no_sampled_byte_is_changed_or_lost_and_a_turn_without_ids_leaves_no_rec
         if completion.token_ids:
             said.append((ids, completion))
         kept = completion.text[1:] if is_rewritten else completion.text
-        messages.append(assistant(kept))
+        messages.append({"role": "assistant", "content": kept})
     if not all(byte_completion(a, stop=s).token_ids for _, a, s, _ in turns):
         assert transcript.token_records() == ()
         return

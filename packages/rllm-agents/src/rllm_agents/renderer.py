@@ -56,6 +56,10 @@ class Renderer:
         if thinking not in get_args(Thinking):
             allowed = ", ".join(get_args(Thinking))
             raise RendererError(f"thinking must be one of {allowed}; got {thinking!r:.80}")
+        if not isinstance(template_arguments or {}, Mapping):
+            raise RendererError(
+                f"template_arguments must be a mapping, got {template_arguments!r:.80}"
+            )
         self._template = ChatTemplate(
             tokenizer,
             max_prompt_characters=max_prompt_characters,
