@@ -41,7 +41,8 @@ class VLLMToolParser(ToolParser):
         name: A name of `vllm.tool_parsers.ToolParserManager`, "kimi_k2" for example.
 
     Raises:
-        UserError: vLLM is not installed, has no parser of that name, or cannot make it.
+        UserError: vLLM is not installed, has no parser of that name, or one that needs more than
+            text.
     """
 
     def __init__(self, name: str) -> None:
@@ -62,9 +63,10 @@ class VLLMToolParser(ToolParser):
         self._parser: Any = None
         try:
             self._use(())
+            self._parser.extract_tool_calls("text", self._request)
         except Exception as error:
             raise UserError(
-                f"vLLM's tool parser {name!r} cannot be made without the model's tokenizer: "
+                f"vLLM's tool parser {name!r} cannot read text alone: "
                 f"{type(error).__name__}: {error}"
             ) from error
         self._marks = (*_call_marks(self._parser), *_USUAL_MARKS)
@@ -86,10 +88,11 @@ class VLLMToolParser(ToolParser):
         except Exception as error:
             problem = f"the tool call could not be read: {type(error).__name__}: {error}"
             return ParsedResponse(content="", calls=(MalformedCall(said, problem[:300]),))
-        if not found.tools_called:
+        if not found.tools_called or not found.tool_calls:
             at = min((said.find(mark) for mark in self._marks if mark in said), default=-1)
-            if at < 0:
+            if at < 0 and not found.tools_called:
                 return ParsedResponse(content=said.strip(), calls=())
+            at = max(at, 0)
             malformed = MalformedCall(said[at:], "the tool call could not be read")
             return ParsedResponse(content=said[:at].strip(), calls=(malformed,))
         calls = [_checked(call.function) for call in found.tool_calls[:MAX_CALLS]]
@@ -104,9 +107,11 @@ class VLLMToolParser(ToolParser):
 
 
 def _checked(function: Any) -> ToolCall | MalformedCall:
-    written = function.arguments or "{}"
-    value = {"name": function.name, "arguments": written}
-    return call_of(value, json.dumps(value, ensure_ascii=False), _FORM)
+    value = {"name": function.name, "arguments": function.arguments or "{}"}
+    written = json.dumps(value, ensure_ascii=False)
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", str(function.name)):
+        return MalformedCall(written, "the name of the tool call could not be read")
+    return call_of(value, written, _FORM)
 
 
 def _call_marks(parser: Any) -> tuple[str, ...]:
