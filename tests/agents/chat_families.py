@@ -240,9 +240,10 @@ FAMILIES = {
     ),
     "r1": Family(
         R1,
-        ("<｜User｜>", "<｜Assistant｜>", "<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
+        ("<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
         "<｜end▁of▁sentence｜>",
         "<｜begin▁of▁sentence｜>",
+        ordinary=("<think>", "</think>", "<｜User｜>", "<｜Assistant｜>"),
     ),
     "harmony": Family(
         HARMONY,

@@ -4,10 +4,11 @@ import json
 
 import pytest
 from agents_fakes import END_OF_TEXT, IM_END, IM_START, ByteTokenizer
+from chat_families import family_tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllm_agents.control_strings import Shield, control_tokens
+from rllm_agents.control_strings import Shield, control_tokens, ordinary_added_tokens
 
 CONTROLS = ["<|im_end|>", "<|im_end|>x", "</s>"]
 TEXT = st.lists(st.sampled_from([*CONTROLS, "<|im", "_end|>", "s", "\ue000", "é"])).map("".join)
@@ -83,3 +84,8 @@ def test_the_control_tokens_of_a_tokenizer_are_found() -> None:
     strings, ids = control_tokens(ByteTokenizer())
     assert set(strings) == {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}
     assert ids == {END_OF_TEXT, IM_START, IM_END}
+
+
+def test_added_tokens_that_are_not_special_are_found() -> None:
+    assert ordinary_added_tokens(family_tokenizer("qwen3")) == ["<think>", "</think>"]
+    assert ordinary_added_tokens(ByteTokenizer()) == []

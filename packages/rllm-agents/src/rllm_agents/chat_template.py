@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from rllm_agents.channels import channel_reader
-from rllm_agents.control_strings import Shield, control_tokens
+from rllm_agents.control_strings import Shield, control_tokens, ordinary_added_tokens
 from rllm_agents.conversation import (
     check_messages,
     drop_earlier_thoughts,
@@ -87,7 +87,7 @@ class ChatTemplate:
         self._template_arguments = dict(template_arguments)
         self._drops_thoughts = drops_thoughts
         control_strings, control_ids = control_tokens(tokenizer)
-        self.shield = Shield(control_strings)
+        self.shield = Shield([*control_strings, *self._role_markers()])
         self._encode_short = lru_cache(maxsize=_MAX_CACHED_TEXTS)(self._encode)
         self._channels = channel_reader(tokenizer)
         self.turn_end = self._find_turn_end()
@@ -270,8 +270,24 @@ class ChatTemplate:
 
     def _find_answer_header(self, answer: Message) -> str | None:
         """What the template writes between a question and an answer of history; None: unclear."""
-        _, around, _ = self.around_answers([_QUESTION, answer, _QUESTION])
-        _, first, base_length = self.around_answers([_QUESTION])
+        try:
+            _, around, _ = self.around_answers([_QUESTION, answer, _QUESTION])
+            _, first, base_length = self.around_answers([_QUESTION])
+        except RendererError:
+            return None
         base = first[0][:base_length]
         is_plain = len(around) > 1 and around[0].startswith(base)
         return around[0][len(base) :] if is_plain else None
+
+    def _role_markers(self) -> list[str]:
+        """Added tokens that no one calls special but the template frames messages with.
+
+        Those that it writes into an answer in hand only, ``<think>`` for example, are text.
+        """
+        added = ordinary_added_tokens(self.tokenizer)
+        answer = {"role": "assistant", "content": "!"}
+        try:
+            text = self._render([_QUESTION, answer, _QUESTION], add_generation_prompt=False)
+        except RendererError:
+            return []
+        return [marker for marker in added if marker in text]

@@ -76,3 +76,9 @@ def control_tokens(tokenizer: Any) -> tuple[list[str], frozenset[int]]:
     special = {token_id: str(token.content) for token_id, token in added.items() if token.special}
     strings = [s for s in (*special.values(), *tokenizer.all_special_tokens) if s]
     return strings, frozenset(special)
+
+
+def ordinary_added_tokens(tokenizer: Any) -> list[str]:
+    """Strings that a tokenizer encodes as one token each but does not count as special."""
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+    return [str(token.content) for token in added if not token.special and str(token.content)]
