@@ -240,10 +240,13 @@ FAMILIES = {
     ),
     "r1": Family(
         R1,
-        ("<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
+        (),
         "<｜end▁of▁sentence｜>",
         "<｜begin▁of▁sentence｜>",
-        ordinary=("<think>", "</think>", "<｜User｜>", "<｜Assistant｜>"),
+        ordinary=(
+            *("<think>", "</think>", "<｜User｜>", "<｜Assistant｜>"),
+            *("<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
+        ),
     ),
     "harmony": Family(
         HARMONY,

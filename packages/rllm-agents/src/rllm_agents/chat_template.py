@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
@@ -23,6 +25,7 @@ from rllm_agents.types import Message
 _MAX_CACHED_CHARACTERS = 8_192
 _MAX_CACHED_TEXTS = 2_048
 _PROBE = "Xyzzy"
+_TAG = re.compile(r"</?[A-Za-z_]+>")
 _QUESTION: Message = {"role": "user", "content": "?"}
 
 
@@ -282,12 +285,13 @@ class ChatTemplate:
     def _role_markers(self) -> list[str]:
         """Added tokens that no one calls special but the template frames messages with.
 
-        Those that it writes into an answer in hand only, ``<think>`` for example, are text.
+        Tags, ``<think>`` and ``<tool_response>`` for example, are text that anybody may write.
         """
         added = ordinary_added_tokens(self.tokenizer)
         answer = {"role": "assistant", "content": "!"}
-        try:
-            text = self._render([_QUESTION, answer, _QUESTION], add_generation_prompt=False)
-        except RendererError:
-            return []
-        return [marker for marker in added if marker in text]
+        result = {"role": "tool", "tool_call_id": "call_0", "name": "f", "content": "!"}
+        text = ""
+        for messages in ([_QUESTION, answer, _QUESTION], [_QUESTION, answer, result, answer]):
+            with contextlib.suppress(RendererError):
+                text += self._render(messages, add_generation_prompt=False)
+        return [s for s in added if s in text and not _TAG.fullmatch(s)]
