@@ -47,6 +47,8 @@ QWEN3 = """
     {%- if '</think>' in said -%}
       {%- set thought = said.split('</think>')[0].split('<think>')[-1].strip('\n') -%}
       {%- set said = said.split('</think>')[-1].lstrip('\n') -%}
+    {%- elif m.reasoning_content is defined -%}
+      {%- set thought = m.reasoning_content -%}
     {%- endif -%}
     {{ '<|im_start|>assistant\n' }}
     {%- if loop.index0 > ns.last and (thought or loop.last) -%}

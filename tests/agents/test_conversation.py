@@ -7,6 +7,7 @@ from rllm_agents.conversation import (
     fold_system,
     fold_tools,
     visible_text,
+    whole_text,
     without_thoughts,
 )
 from rllm_agents.types import Message
@@ -36,6 +37,14 @@ def test_thoughts_in_fields_of_their_own_are_left_out_too() -> None:
     full = {**message("assistant", "<think>a</think>b"), "reasoning_content": "a", "name": "x"}
     assert without_thoughts(full) == {"role": "assistant", "content": "b", "name": "x"}
     assert full["reasoning_content"] == "a"
+
+
+def test_a_thought_in_a_field_of_its_own_stands_in_tags_before_the_text() -> None:
+    apart = {**message("assistant", "b"), "reasoning_content": "a\n"}
+    assert whole_text(apart) == "<think>\na\n</think>\n\nb"
+    both = {**message("assistant", "<think>a</think>b"), "thinking": "a"}
+    assert whole_text(both) == "<think>a</think>b"
+    assert whole_text(message("assistant", "b")) == "b"
 
 
 def test_thoughts_after_the_last_question_stay() -> None:

@@ -250,6 +250,46 @@ def test_other_text_about_an_answer_does_break_history() -> None:
     assert len(transcript.token_records()) == 2
 
 
+def test_an_answer_cut_short_and_gone_on_with_by_the_agent_is_encoded_anew() -> None:
+    transcript = Renderer(family_tokenizer("llama2")).transcript()
+    messages = [user("q")]
+    play(transcript, messages, sampled("llama2", " four ", finish="length"))
+    messages[-1] = {"role": "assistant", "content": "fourteen"}
+    messages.append(user("r"))
+    ids = transcript.prompt_ids(messages)
+    assert spell("llama2", ids) == "<s>[INST] q [/INST] fourteen </s><s>[INST] r [/INST]"
+
+
+@pytest.mark.parametrize("thinking", ["template", "keep"])
+@pytest.mark.parametrize("name", ALL)
+def test_a_question_changed_for_one_of_equal_length_is_noticed(name: str, thinking: Any) -> None:
+    transcript = Renderer(family_tokenizer(name), thinking=thinking).transcript()
+    messages = [user("question 1")]
+    play(transcript, messages, sampled(name, f"a{FAMILIES[name].end}"))
+    messages[0] = user("question 2")
+    messages.append(user("r"))
+    ids = transcript.prompt_ids(messages)
+    assert "question 1" not in spell(name, ids)
+    transcript.add(sampled(name, f"b{FAMILIES[name].end}"))
+    assert len(transcript.token_records()) == 2
+
+
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_a_thought_that_also_stands_in_a_field_of_its_own_is_kept_once(is_apart: bool) -> None:
+    transcript = Renderer(family_tokenizer("qwen3"), thinking="keep").transcript()
+    messages = [user("q")]
+    play(transcript, messages, sampled("qwen3", "<think>\nhm\n</think>\n\na<|im_end|>"))
+    messages[-1]["reasoning_content"] = "hm"
+    if is_apart:
+        messages[-1]["content"] = "a"
+    messages.append(tool("R"))
+    text = spell("qwen3", transcript.prompt_ids(messages))
+    assert "<|im_start|>assistant\n<think>\nhm\n</think>\n\na<|im_end|>" in text
+    assert text.count("hm") == 1
+    transcript.add(sampled("qwen3", "b<|im_end|>"))
+    assert len(transcript.token_records()) == 1
+
+
 def test_without_thinking_the_empty_thought_of_the_prompt_is_history_only_where_it_is_kept() -> (
     None
 ):

@@ -33,6 +33,15 @@ def visible_text(content: Any) -> Any:
     return content.rpartition(THOUGHT_CLOSE)[2].lstrip("\n")
 
 
+def whole_text(message: Message) -> str:
+    """Return the text of an assistant message with its thought, from wherever it stands, in tags."""
+    content = message["content"]
+    thought = next((message[f] for f in _THOUGHT_FIELDS if isinstance(message.get(f), str)), "")
+    if not thought or THOUGHT_CLOSE in content:
+        return content
+    return f"{THOUGHT_OPEN}\n{thought.strip()}\n{THOUGHT_CLOSE}\n\n{content}"
+
+
 def without_thoughts(message: Message) -> Message:
     """Copy an assistant message without its thought."""
     kept = {key: value for key, value in message.items() if key not in _THOUGHT_FIELDS}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from rllm_agents.chat_template import ChatTemplate, ChatTokenizer
-from rllm_agents.conversation import check_messages
+from rllm_agents.conversation import check_messages, whole_text
 from rllm_agents.errors import RendererError
 from rllm_agents.types import Completion, Message, TokenRecord, TurnSpan
 
@@ -247,7 +247,7 @@ class Transcript:
             message, turn = messages[index], self._turns.get(index)
             text = self._without_space(text) if follows_ended else text
             follows_ended = False
-            if turn is not None and message["content"].strip() == turn.text.strip():
+            if turn is not None and whole_text(message).strip() == turn.text.strip():
                 opening = turn.opening(pending + text)
                 if opening is not None:
                     ids += (*self._template.encode(opening), *turn.token_ids)
