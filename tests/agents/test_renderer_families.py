@@ -290,6 +290,15 @@ def test_a_thought_that_also_stands_in_a_field_of_its_own_is_kept_once(is_apart:
     assert len(transcript.token_records()) == 1
 
 
+def test_a_thought_that_nobody_sampled_is_kept_once_too() -> None:
+    shown = {"role": "assistant", "content": "a", "reasoning_content": "hm"}
+    renderer = Renderer(family_tokenizer("qwen3"), thinking="keep")
+    for follow_up in (tool("R"), user("r")):
+        text = spell("qwen3", renderer.prompt_ids([user("q"), shown, follow_up]))
+        assert "<|im_start|>assistant\n<think>\nhm\n</think>\n\na<|im_end|>" in text
+        assert text.count("hm") == 1
+
+
 def test_without_thinking_the_empty_thought_of_the_prompt_is_history_only_where_it_is_kept() -> (
     None
 ):

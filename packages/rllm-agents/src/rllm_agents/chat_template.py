@@ -15,6 +15,7 @@ from rllm_agents.conversation import (
     drop_earlier_thoughts,
     fold_system,
     fold_tools,
+    whole_text,
     without_thoughts,
 )
 from rllm_agents.errors import PromptTooLongError, RendererError
@@ -157,10 +158,9 @@ class ChatTemplate:
 
     def shown(self, message: Message) -> str:
         """What stands in a prompt for an assistant's message that nobody sampled."""
-        content = message["content"]
-        return self.shield.cover(
-            without_thoughts(message)["content"] if self._channels else content
-        )
+        if self.has_channels:
+            return self.shield.cover(without_thoughts(message)["content"])
+        return self.shield.cover(whole_text(message))
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Ids of template text; its placeholders become the characters they stand for."""

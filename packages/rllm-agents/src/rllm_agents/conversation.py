@@ -34,7 +34,7 @@ def visible_text(content: Any) -> Any:
 
 
 def whole_text(message: Message) -> str:
-    """Return the text of an assistant message with its thought, from wherever it stands, in tags."""
+    """Return an assistant's text with its thought in tags, wherever the message has that."""
     content = message["content"]
     thought = next((message[f] for f in _THOUGHT_FIELDS if isinstance(message.get(f), str)), "")
     if not thought or THOUGHT_CLOSE in content:
