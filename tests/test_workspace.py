@@ -27,6 +27,7 @@ DISTRIBUTIONS = {
 RUN_AS_SCRIPTS = {"confine", "program", "report", "values"}
 """Files that run inside the sandbox, where each finds those beside it."""
 NEEDED_BY_OTHERS = {
+    "reasoning-gym": "is imported by its name as text, where it is installed",
     "textarena": "is imported by its name as text, where it is installed",
     "jinja2": "transformers renders chat templates with it",
     "safetensors": "transformers and peft save weights with it",
