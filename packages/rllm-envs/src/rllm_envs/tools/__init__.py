@@ -1,6 +1,6 @@
 """Tools that an agent may call."""
 
-from rllm_envs.tools.base import Tool, ToolOutput
+from rllm_envs.tools.base import Tool, ToolOutput, ToolSource, close_tools, episode_tools
 from rllm_envs.tools.calculator import CalculatorTool
 from rllm_envs.tools.catalog import TOOLS, make_tools
 from rllm_envs.tools.python import PythonTool
@@ -13,5 +13,8 @@ __all__ = [
     "PythonTool",
     "Tool",
     "ToolOutput",
+    "ToolSource",
+    "close_tools",
+    "episode_tools",
     "make_tools",
 ]
