@@ -14,6 +14,7 @@ from rllm_envs.errors import (
     EnvArgumentError,
     EpisodeError,
     GradingError,
+    InfrastructureError,
     MissingDependencyError,
     ReferenceAnswerError,
     RllmEnvsError,
@@ -29,7 +30,14 @@ from rllm_envs.single_turn import SingleTurnEnv
 from rllm_envs.spaces import UnicodeText
 from rllm_envs.tasks import Dataset, Task, task_split
 from rllm_envs.tool_use.tool_environment import ToolEnvironment
-from rllm_envs.tools import CalculatorTool, LocalRetrievalTool, PythonTool, Tool, ToolOutput
+from rllm_envs.tools import (
+    CalculatorTool,
+    LocalRetrievalTool,
+    PythonTool,
+    SqlTool,
+    Tool,
+    ToolOutput,
+)
 
 __all__ = [
     "CATALOG",
@@ -45,6 +53,7 @@ __all__ = [
     "EpisodeError",
     "GradingError",
     "GymEnv",
+    "InfrastructureError",
     "LocalRetrievalTool",
     "MissingDependencyError",
     "PythonTool",
@@ -53,6 +62,7 @@ __all__ = [
     "RewardOutput",
     "RllmEnvsError",
     "SingleTurnEnv",
+    "SqlTool",
     "Task",
     "TaskError",
     "TextEnv",

@@ -5,12 +5,14 @@ from rllm_envs.tools.calculator import CalculatorTool
 from rllm_envs.tools.catalog import TOOLS, make_tools
 from rllm_envs.tools.python import PythonTool
 from rllm_envs.tools.retrieval import LocalRetrievalTool
+from rllm_envs.tools.sql import SqlTool
 
 __all__ = [
     "TOOLS",
     "CalculatorTool",
     "LocalRetrievalTool",
     "PythonTool",
+    "SqlTool",
     "Tool",
     "ToolOutput",
     "ToolSource",

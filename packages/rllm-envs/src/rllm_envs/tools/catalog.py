@@ -8,10 +8,15 @@ from rllm_envs.tools.base import Tool, ToolSource
 from rllm_envs.tools.calculator import CalculatorTool
 from rllm_envs.tools.python import PythonTool
 from rllm_envs.tools.retrieval import LocalRetrievalTool
+from rllm_envs.tools.sql import SqlTool
 
-TOOLS: Mapping[str, type[Tool]] = {
-    tool.name: tool for tool in (CalculatorTool, PythonTool, LocalRetrievalTool)
-}
+_CLASSES: tuple[type[Tool], ...] = (
+    CalculatorTool,
+    PythonTool,
+    LocalRetrievalTool,
+    SqlTool,
+)
+TOOLS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _CLASSES}
 """Tool classes by the name that ``tools=[...]`` accepts."""
 
 ToolSpec = str | type[Tool] | Tool
