@@ -32,6 +32,7 @@ from rllm_envs.tasks import Dataset, Task, task_split
 from rllm_envs.tool_use.tool_environment import ToolEnvironment
 from rllm_envs.tools import (
     CalculatorTool,
+    FilesTool,
     LocalRetrievalTool,
     PythonTool,
     SqlTool,
@@ -51,6 +52,7 @@ __all__ = [
     "EnvArgumentError",
     "EnvEntry",
     "EpisodeError",
+    "FilesTool",
     "GradingError",
     "GymEnv",
     "InfrastructureError",

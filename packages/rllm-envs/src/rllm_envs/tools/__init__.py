@@ -3,6 +3,7 @@
 from rllm_envs.tools.base import Tool, ToolOutput, ToolSource, close_tools, episode_tools
 from rllm_envs.tools.calculator import CalculatorTool
 from rllm_envs.tools.catalog import TOOLS, make_tools
+from rllm_envs.tools.files import FilesTool
 from rllm_envs.tools.python import PythonTool
 from rllm_envs.tools.retrieval import LocalRetrievalTool
 from rllm_envs.tools.sql import SqlTool
@@ -10,6 +11,7 @@ from rllm_envs.tools.sql import SqlTool
 __all__ = [
     "TOOLS",
     "CalculatorTool",
+    "FilesTool",
     "LocalRetrievalTool",
     "PythonTool",
     "SqlTool",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from rllm_envs.errors import EnvArgumentError, excerpt
 from rllm_envs.tools.base import Tool, ToolSource
 from rllm_envs.tools.calculator import CalculatorTool
+from rllm_envs.tools.files import FilesTool
 from rllm_envs.tools.python import PythonTool
 from rllm_envs.tools.retrieval import LocalRetrievalTool
 from rllm_envs.tools.sql import SqlTool
@@ -15,6 +16,7 @@ _CLASSES: tuple[type[Tool], ...] = (
     PythonTool,
     LocalRetrievalTool,
     SqlTool,
+    FilesTool,
 )
 TOOLS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _CLASSES}
 """Tool classes by the name that ``tools=[...]`` accepts."""
