@@ -4,6 +4,7 @@ from rllm_envs.tools.base import Tool, ToolOutput, ToolSource, close_tools, epis
 from rllm_envs.tools.calculator import CalculatorTool
 from rllm_envs.tools.catalog import TOOLS, make_tools
 from rllm_envs.tools.files import FilesTool
+from rllm_envs.tools.mcp import MCPTools
 from rllm_envs.tools.python import PythonTool
 from rllm_envs.tools.retrieval import LocalRetrievalTool
 from rllm_envs.tools.sql import SqlTool
@@ -13,6 +14,7 @@ __all__ = [
     "CalculatorTool",
     "FilesTool",
     "LocalRetrievalTool",
+    "MCPTools",
     "PythonTool",
     "SqlTool",
     "Tool",

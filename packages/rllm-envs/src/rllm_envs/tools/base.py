@@ -143,20 +143,30 @@ class Tool(ABC):
 
     def check_arguments(self, arguments: Any) -> None:
         """Raise :class:`ToolError` unless the arguments fit the schema."""
-        if not isinstance(arguments, dict):
-            raise ToolError(f"arguments must be a JSON object, got {excerpt(arguments)}")
-        check_plain(arguments)
-        parameters = self.parameters
-        properties = parameters.get("properties", {})
-        for name in parameters.get("required", ()):
-            if name not in arguments:
-                raise ToolError(f"{self.name} needs the argument {name!r}")
-        others = parameters.get("additionalProperties", False)
-        for name, value in arguments.items():
-            if name not in properties and others is False:
-                allowed = ", ".join(properties) or "none"
-                raise ToolError(f"{self.name} has no argument {excerpt(name)}; it takes: {allowed}")
-            check_value(value, properties.get(name, others), excerpt(name), parameters)
+        check_call(self.name, arguments, self.parameters)
+
+
+def check_call(name: str, arguments: Any, parameters: Mapping[str, Any]) -> None:
+    """Raise unless the arguments of a call are plain JSON and fit the schema of its parameters.
+
+    Where the schema does not speak of ``additionalProperties``, an unknown name is refused.
+
+    Raises:
+        ToolError: They do not fit.
+    """
+    if not isinstance(arguments, dict):
+        raise ToolError(f"arguments must be a JSON object, got {excerpt(arguments)}")
+    check_plain(arguments)
+    properties = parameters.get("properties", {})
+    for needed in parameters.get("required", ()):
+        if needed not in arguments:
+            raise ToolError(f"{name} needs the argument {needed!r}")
+    others = parameters.get("additionalProperties", False)
+    for key, value in arguments.items():
+        if key not in properties and others is False:
+            allowed = ", ".join(properties) or "none"
+            raise ToolError(f"{name} has no argument {excerpt(key)}; it takes: {allowed}")
+        check_value(value, properties.get(key, others), excerpt(key), parameters)
 
 
 class _FunctionTool(Tool):
