@@ -53,8 +53,9 @@ class LoopThread:
         self.loop = asyncio.new_event_loop()
         thread = threading.Thread(target=self.loop.run_forever, name="mcp", daemon=True)
         thread.start()
+        self._submitting = threading.Lock()
         # Neither loop nor thread knows this object, so that it can be collected.
-        self.close = weakref.finalize(self, _end_loop, self.loop, thread)
+        self._finalizer = weakref.finalize(self, _end_loop, self.loop, thread)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Return the result of a coroutine, which is run in the loop and bounds its own time.
@@ -62,18 +63,21 @@ class LoopThread:
         Raises:
             ServerGoneError: The loop is closed, before or meanwhile.
         """
-        if self.is_closed:
-            work.close()
-            raise ServerGoneError("the tools of the server are closed")
+        # What is submitted before the end is cancelled by it; after it nothing would run.
+        with self._submitting:
+            if not self._finalizer.alive:
+                work.close()
+                raise ServerGoneError("the tools of the server are closed")
+            future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
-            return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+            return future.result()
         except concurrent.futures.CancelledError:
             raise ServerGoneError("the tools of the server are closed") from None
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether nothing can be run any more."""
-        return not self.close.alive
+    def close(self) -> None:
+        """Cancel what runs, end all sessions and stop the loop; calling twice is harmless."""
+        with self._submitting:
+            self._finalizer()
 
 
 def _end_loop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
@@ -82,6 +86,7 @@ def _end_loop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None
         for task in tasks:
             task.cancel()
         await asyncio.wait([asyncio.create_task(_settled(tasks))], timeout=CLOSE_SECONDS)
+        await loop.shutdown_asyncgens()
         loop.stop()
 
     # A loop that a fork has left without its thread runs nothing.
@@ -90,6 +95,8 @@ def _end_loop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None
         # Collection may take place in that very thread.
         if threading.current_thread() is not thread:
             thread.join(CLOSE_SECONDS + 1)
+            if not thread.is_alive():
+                loop.close()
 
 
 async def _settled(tasks: list[asyncio.Task[Any]]) -> None:
@@ -164,9 +171,8 @@ class Connection:
                 await self._stop.wait()
         except Exception as error:
             if not ready.done():
-                reason = f"{type(error).__name__}: {_innermost(error)}"
-                words = self._last_words()
-                ready.set_exception(ServerGoneError(f"{self._address}: {reason}{words}"))
+                reason = f"{_innermost(error)}{self._last_words()}"
+                ready.set_exception(ServerGoneError(f"{self._address}: {reason}"))
         finally:
             self._session = None
             self._log.close()
@@ -232,9 +238,8 @@ class Connection:
             raise
         except Exception as error:
             if _is_gone(error):
-                raise ServerGoneError(
-                    f"{self._address}: {_innermost(error)}{self._last_words()}"
-                ) from error
+                reason = f"{_innermost(error)}{self._last_words()}"
+                raise ServerGoneError(f"{self._address}: {reason}") from error
             raise ToolError(f"{type(error).__name__}: {error}"[:2000]) from error
         finally:
             self._shorten_log()
@@ -273,11 +278,11 @@ def _load() -> Any:
     return mcp
 
 
-def _innermost(error: BaseException) -> BaseException | str:
-    """Return the one error inside of groups, which task groups make of it."""
+def _innermost(error: BaseException) -> str:
+    """Return the one error inside of groups, which task groups make of it, as text."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return error if str(error) else type(error).__name__
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def _is_gone(error: BaseException) -> bool:
