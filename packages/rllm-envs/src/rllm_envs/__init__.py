@@ -23,6 +23,7 @@ from rllm_envs.errors import (
     UnknownEnvError,
 )
 from rllm_envs.gym_env import GymEnv, seed_tasks
+from rllm_envs.multi_turn import MultiTurnEnv
 from rllm_envs.registry import DatasetRegistry, load_rows
 from rllm_envs.rewards import RewardOutput, math_reward_fn
 from rllm_envs.search_rewards import f1_reward_fn, search_reward_fn
@@ -40,6 +41,7 @@ from rllm_envs.tools import (
     Tool,
     ToolOutput,
 )
+from rllm_envs.turn_environments import MultiTurnEnvironment, SingleTurnEnvironment
 
 __all__ = [
     "CATALOG",
@@ -60,12 +62,15 @@ __all__ = [
     "LocalRetrievalTool",
     "MCPTools",
     "MissingDependencyError",
+    "MultiTurnEnv",
+    "MultiTurnEnvironment",
     "PythonTool",
     "ReferenceAnswerError",
     "Response",
     "RewardOutput",
     "RllmEnvsError",
     "SingleTurnEnv",
+    "SingleTurnEnvironment",
     "SqlTool",
     "Task",
     "TaskError",

@@ -10,7 +10,7 @@ from typing import Any
 
 from rllm_envs.core import BaseEnv
 from rllm_envs.errors import EnvArgumentError, ToolError, excerpt
-from rllm_envs.rewards import HIDDEN_FIELDS, RewardOutput
+from rllm_envs.rewards import HIDDEN_FIELDS, RewardOutput, as_reward_output
 from rllm_envs.tasks import Task
 from rllm_envs.tools import Tool, close_tools, episode_tools, make_tools
 from rllm_envs.tools.catalog import ToolSpec, ToolSpecs
@@ -131,14 +131,13 @@ class ToolEnvironment(BaseEnv):
         output = RewardOutput(0.0, False)
         if self.reward_fn is not None:
             graded = self.reward_fn(task_info=dict(self.task), action=response)
-            is_output = isinstance(graded, RewardOutput)
-            output = graded if is_output else RewardOutput(float(graded), float(graded) > 0)
+            output = as_reward_output(graded)
         info = {
             "response": response,
             "metadata": dict(output.metadata),
             "is_correct": output.is_correct,
         }
-        return observation, float(output.reward), True, info
+        return observation, output.reward, True, info
 
     def _run(self, calls: list[_Call]) -> dict[str, str]:
         """Run the calls at once and return their texts, in the order of the calls."""
