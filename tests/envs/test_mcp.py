@@ -226,6 +226,21 @@ def test_another_process_gets_a_session_of_its_own(shared):
         assert list(copy.tools) == list(shared.tools)
         number, other = number_and_pid(copy)
         assert number == 1 and other != pid
+        # A call that is under way when the tools are closed ends, too.
+        failures = []
+
+        def wait():
+            try:
+                call(copy, "wait", seconds=15)
+            except ToolServerError as error:
+                failures.append(error)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        threading.Event().wait(0.3)
+        copy.close()
+        waiting.join(10)
+        assert "closed" in str(failures[0])
 
 
 def test_a_server_that_does_not_start_is_named_with_its_last_words(script):
