@@ -220,13 +220,13 @@ def test_a_folder_is_searched_and_an_episode_sees_its_changes(tmp_path, is_dense
     (tmp_path / "b.jsonl").write_text(json.dumps({"text": "An owl.", "title": "Bird"}))
     (tmp_path / "c.py").write_text("fox = 1")
     tool = LocalRetrievalTool(tmp_path, num_results=1, embed=embed if is_dense else None)
-    assert search(tool, "fox") == "[1] deep/a.md: A fox.\n\nIt runs."
+    assert search(tool, "fox") == "[1] a: A fox.\n\nIt runs."
     assert search(tool, "owl") == "[1] Bird: An owl."
     assert tool.for_episode() is tool
     (tmp_path / "d.txt").write_text("A fox fox fox.")
     (tmp_path / "deep" / "a.md").unlink()
-    assert search(tool, "fox") == "[1] deep/a.md: A fox.\n\nIt runs."
-    assert search(tool.for_episode(), "fox") == "[1] d.txt: A fox fox fox."
+    assert search(tool, "fox") == "[1] a: A fox.\n\nIt runs."
+    assert search(tool.for_episode(), "fox") == "[1] d: A fox fox fox."
 
 
 def test_an_index_is_dropped_when_its_file_has_changed_and_kept_when_it_was_only_touched(corpus):
@@ -250,6 +250,9 @@ def test_the_number_of_kept_indexes_is_bounded():
 
 
 def test_a_folder_without_passages_and_a_broken_one_are_refused(tmp_path):
+    with pytest.raises(EnvArgumentError, match=r"no .jsonl, .txt or .md file"):
+        LocalRetrievalTool(tmp_path)
+    (tmp_path / "a.txt").write_text(" \n")
     with pytest.raises(DatasetError, match="has no rows"):
         LocalRetrievalTool(tmp_path)
     (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00")

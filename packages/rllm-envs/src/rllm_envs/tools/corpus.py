@@ -24,7 +24,7 @@ def stamp_of(path: Path) -> Stamp:
     """Return what changes when a file, or a file of a folder, changes.
 
     Raises:
-        EnvArgumentError: There is no such file or folder, or it cannot be read.
+        EnvArgumentError: There is no such file, no file in the folder, or it cannot be read.
     """
     try:
         stamp = []
@@ -33,6 +33,8 @@ def stamp_of(path: Path) -> Stamp:
             stamp.append((str(file), status.st_size, status.st_mtime_ns))
     except OSError as error:
         raise EnvArgumentError(f"the corpus {str(path)!r} cannot be read: {error}") from error
+    if not stamp:
+        raise EnvArgumentError(f"the corpus {str(path)!r} has no .jsonl, .txt or .md file")
     return tuple(stamp)
 
 
@@ -40,8 +42,8 @@ def passages_of_path(path: Path) -> tuple[str, ...]:
     """Return the passages of a file or folder, in the order of names and of lines.
 
     Each row of a .jsonl file is a passage. A .md or .txt file is cut at empty lines into passages
-    of up to ``MAX_CHUNK_LENGTH`` characters; its name stands before each. Any other file counts as
-    .jsonl where it is given itself, and is left out of a folder.
+    of up to ``MAX_CHUNK_LENGTH`` characters; its name without the ending is the title of each. Any
+    other file counts as .jsonl where it is given itself, and is left out of a folder.
 
     Raises:
         DatasetError: A file cannot be read, or a row cannot be used; its number is named.
@@ -50,8 +52,7 @@ def passages_of_path(path: Path) -> tuple[str, ...]:
     for file in _files_of(path):
         try:
             if file.suffix.lower() in (".md", ".txt"):
-                name = file.relative_to(path).as_posix() if file != path else file.name
-                passages += _passages_of_text(file.read_text(encoding="utf-8-sig"), name)
+                passages += _passages_of_text(file.read_text(encoding="utf-8-sig"), file.stem)
             else:
                 passages += _passages_of_rows(file)
         except (OSError, UnicodeDecodeError) as error:
@@ -94,7 +95,7 @@ def _parsed(line: str, place: str) -> Any:
         raise DatasetError(f"{place}: not JSON ({error}): {excerpt(line)}") from None
 
 
-def _passages_of_text(text: str, name: str) -> list[str]:
+def _passages_of_text(text: str, title: str) -> list[str]:
     """Return paragraphs, joined as long as they fit into ``MAX_CHUNK_LENGTH`` characters."""
     chunks: list[str] = []
     for paragraph in filter(None, map(str.strip, re.split(r"\n[ \t]*\n", text))):
@@ -102,7 +103,7 @@ def _passages_of_text(text: str, name: str) -> list[str]:
             chunks[-1] += f"\n\n{paragraph}"
         else:
             chunks.append(paragraph)
-    return [f"{name}: {chunk}" for chunk in chunks]
+    return [f"{title}: {chunk}" for chunk in chunks]
 
 
 def _passage(row: Any, place: str) -> str:
