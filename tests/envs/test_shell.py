@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from rllm_envs.tool_use.shell.files import MAX_FILE_LENGTH, ShellError
-from rllm_envs.tool_use.shell.patterns import Pattern
-from rllm_envs.tool_use.shell.shell import Shell
+from rllm_envs.shell.files import DEFAULT_LIMITS, ShellError
+from rllm_envs.shell.patterns import Pattern
+from rllm_envs.shell.shell import Shell
 
 TREE = {
     "a.txt": "pear\napple\napple\nfig\n",
@@ -153,11 +153,11 @@ def test_a_shell_cannot_be_filled_up():
     sh.run("echo " + "x" * 3000 + " > big")
     for _ in range(20):
         sh.run("cat big big > big2; mv big2 big")
-    assert len(sh.files.find(("big",))) <= MAX_FILE_LENGTH
+    assert len(sh.files.find(("big",))) <= DEFAULT_LIMITS.file_length
     for number in range(14):
         sh.run(f"cp -r / /c{number}; mkdir n{number}; cp -r docs n{number}")
         sh.run("cp -r " + "docs " * 200 + f"/n{number}/docs")
-    assert len(str(sh.files.tree)) < 500 * (MAX_FILE_LENGTH + 100)
+    assert len(str(sh.files.tree)) < 500 * (DEFAULT_LIMITS.file_length + 100)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
 import contextlib
-import sqlite3
 import time
 
 import pytest
@@ -7,7 +6,7 @@ import pytest
 from rllm_envs import EnvArgumentError, TaskError
 from rllm_envs.errors import ToolError
 from rllm_envs.tool_use.sql import SqlEnv
-from rllm_envs.tool_use.sql_database import MAX_ROWS, is_like, read_rows, run_query, same_rows
+from rllm_envs.tool_use.sql_database import MAX_ROWS, read_rows, run_query, same_rows
 
 TABLES = {
     "pets": {
@@ -103,31 +102,6 @@ def test_what_writes_reads_a_clock_or_never_ends_is_refused(query, tmp_path, mon
     with pytest.raises(ToolError):
         run_query(TABLES, query)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("pattern", "text", "matches"),
-    [
-        ("re%", "Rex", True),
-        ("%e%", "Rex", True),
-        ("%e", "Rex", False),
-        ("r_x", "Rex", True),
-        ("_r_x", "Rex", False),
-        ("rex%rex", "rex", False),
-        ("%", "", True),
-        ("", "", True),
-        ("", "a", False),
-        ("%a_c%d", "xxabcabcd", True),
-        ("%.%", "abc", False),
-        ("%aa%aa%", "aaa", False),
-        (5, 5.0, False),
-        (None, "a", None),
-    ],
-)
-def test_like_is_that_of_sql(pattern, text, matches):
-    assert is_like(pattern, text) is matches
-    own = sqlite3.connect(":memory:").execute("SELECT ? LIKE ?", (text, pattern)).fetchone()[0]
-    assert own == matches
 
 
 def test_like_works_in_queries_and_escape_is_refused():

@@ -3,8 +3,8 @@ import copy
 import pytest
 
 from rllm_envs import EnvArgumentError, TaskError
+from rllm_envs.shell.shell import Shell
 from rllm_envs.tool_use.file_changes import CHANGES, changed
-from rllm_envs.tool_use.shell.shell import Shell
 from rllm_envs.tool_use.terminal import TerminalEnv
 
 TREE = {"a": {"x.txt": "red fox\nfox\ncat\nfox\n", "y.md": "1\n", "in": {"z.txt": "0\n"}}, "b": {}}

@@ -15,6 +15,7 @@ from rllm_envs.errors import (
     EnvArgumentError,
     EpisodeError,
     GradingError,
+    InfrastructureError,
     MissingDependencyError,
     ReferenceAnswerError,
     RllmEnvsError,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rllm_envs.datasets import BENCHMARKS, Benchmark, load_benchmark
     from rllm_envs.gym_env import GymEnv, seed_tasks
     from rllm_envs.instruction_rewards import ifeval_reward_fn
+    from rllm_envs.multi_turn import MultiTurnEnv
     from rllm_envs.registry import DatasetRegistry, load_rows
     from rllm_envs.rewards import RewardOutput, math_reward_fn
     from rllm_envs.search_rewards import f1_reward_fn, search_reward_fn
@@ -41,7 +43,17 @@ if TYPE_CHECKING:
     from rllm_envs.spaces import UnicodeText
     from rllm_envs.tasks import Dataset, Task, task_split
     from rllm_envs.tool_use.tool_environment import ToolEnvironment
-    from rllm_envs.tools import CalculatorTool, LocalRetrievalTool, PythonTool, Tool, ToolOutput
+    from rllm_envs.tools import (
+        CalculatorTool,
+        FilesTool,
+        LocalRetrievalTool,
+        MCPTools,
+        PythonTool,
+        SqlTool,
+        Tool,
+        ToolOutput,
+    )
+    from rllm_envs.turn_environments import MultiTurnEnvironment, SingleTurnEnvironment
 
 __all__ = [
     "BENCHMARKS",
@@ -58,10 +70,15 @@ __all__ = [
     "EnvArgumentError",
     "EnvEntry",
     "EpisodeError",
+    "FilesTool",
     "GradingError",
     "GymEnv",
+    "InfrastructureError",
     "LocalRetrievalTool",
+    "MCPTools",
     "MissingDependencyError",
+    "MultiTurnEnv",
+    "MultiTurnEnvironment",
     "PythonTool",
     "ReferenceAnswerError",
     "Response",
@@ -70,6 +87,8 @@ __all__ = [
     "SandboxError",
     "SandboxUnavailableError",
     "SingleTurnEnv",
+    "SingleTurnEnvironment",
+    "SqlTool",
     "Task",
     "TaskError",
     "TextEnv",
@@ -102,6 +121,7 @@ _SOURCES = {
     **dict.fromkeys(("BaseEnv", "Response", "TextEnv"), "core"),
     **dict.fromkeys(("countdown_reward_fn",), "countdown_rewards"),
     **dict.fromkeys(("GymEnv", "seed_tasks"), "gym_env"),
+    **dict.fromkeys(("MultiTurnEnv",), "multi_turn"),
     **dict.fromkeys(("DatasetRegistry", "load_rows"), "registry"),
     **dict.fromkeys(("RewardOutput", "math_reward_fn"), "rewards"),
     **dict.fromkeys(("f1_reward_fn", "search_reward_fn"), "search_rewards"),
@@ -109,9 +129,9 @@ _SOURCES = {
     **dict.fromkeys(("UnicodeText",), "spaces"),
     **dict.fromkeys(("Dataset", "Task", "task_split"), "tasks"),
     **dict.fromkeys(("ToolEnvironment",), "tool_use.tool_environment"),
-    **dict.fromkeys(
-        ("CalculatorTool", "LocalRetrievalTool", "PythonTool", "Tool", "ToolOutput"), "tools"
-    ),
+    **dict.fromkeys(("CalculatorTool", "FilesTool", "LocalRetrievalTool", "MCPTools"), "tools"),
+    **dict.fromkeys(("PythonTool", "SqlTool", "Tool", "ToolOutput"), "tools"),
+    **dict.fromkeys(("MultiTurnEnvironment", "SingleTurnEnvironment"), "turn_environments"),
 }
 """The file of each name that is imported on first use."""
 

@@ -4,9 +4,9 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rllm_envs.shell.files import Tree, lines_of, text_of, walk
 from rllm_envs.tool_use.draws import Draws
 from rllm_envs.tool_use.file_world import KEYS, LEVELS, WORDS, files_below
-from rllm_envs.tool_use.shell.files import Tree, lines_of, text_of, walk
 
 Arguments = dict[str, str]
 

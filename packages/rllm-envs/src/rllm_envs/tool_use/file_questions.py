@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rllm_envs.shell.files import Tree, lines_of
 from rllm_envs.tool_use.draws import Draws
 from rllm_envs.tool_use.file_world import COLUMNS, EVENTS, KEYS, LEVELS, files_below
-from rllm_envs.tool_use.shell.files import Tree, lines_of
 
 Arguments = dict[str, str]
 

@@ -4,14 +4,14 @@ from typing import Any
 
 from rllm_envs.core import Response
 from rllm_envs.errors import TaskError
+from rllm_envs.shell.files import check_tree
+from rllm_envs.shell.shell import READING, Shell
 from rllm_envs.tasks import Task
 from rllm_envs.tool_use.command_env import CommandEnv, clipped
 from rllm_envs.tool_use.draws import Draws
 from rllm_envs.tool_use.fields import is_name, need, object_field, text_field
 from rllm_envs.tool_use.file_questions import QUESTIONS
 from rllm_envs.tool_use.file_world import random_tree
-from rllm_envs.tool_use.shell.files import check_tree
-from rllm_envs.tool_use.shell.shell import READING, Shell
 
 ANSWER_CHARACTERS = frozenset("-_./, ")
 

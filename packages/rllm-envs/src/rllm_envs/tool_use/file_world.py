@@ -1,7 +1,7 @@
 """Generated file trees: logs, tables, settings and notes."""
 
+from rllm_envs.shell.files import Path, Tree, text_of, walk
 from rllm_envs.tool_use.draws import Draws
-from rllm_envs.tool_use.shell.files import Path, Tree, text_of, walk
 
 SERVICES = ("auth", "billing", "cache", "mail", "orders", "search", "stock", "video")
 LEVELS = ("INFO", "DEBUG", "WARNING", "ERROR", "FATAL")

@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from rllm_envs.core import Response, TextEnv
-from rllm_envs.errors import DatasetError, EnvArgumentError, TaskError, excerpt
+from rllm_envs.errors import EnvArgumentError, TaskError, excerpt
 from rllm_envs.language.short_answers import (
     check_metric,
     check_whole,
@@ -18,13 +16,12 @@ from rllm_envs.language.short_answers import (
 from rllm_envs.language.worlds import MAX_HOPS, passages_of, random_question, random_world
 from rllm_envs.parsing import boxed_answer, strip_thoughts
 from rllm_envs.registry import load_rows
-from rllm_envs.tasks import Dataset, Task
+from rllm_envs.tasks import Task
 from rllm_envs.tool_use.bm25 import Bm25
 from rllm_envs.tools import LocalRetrievalTool
 
 HINT = "Write <search>words</search> to search, or give the answer in \\boxed{}."
 NOTHING = "No passage has any of these words."
-TEXT_SUFFIXES = (".txt", ".md")
 NUM_PEOPLE = 40
 """People of a made-up world: with companies and towns it has 73 passages."""
 MAX_SHOWN = 2000
@@ -112,7 +109,7 @@ class SearchQAEnv(TextEnv):
         self.num_results = num_results
         self.hops = 2 if hops is None else hops
         check_whole("hops", self.hops, 1, MAX_HOPS)
-        self._tool = None if corpus is None else tool_over(Path(corpus).expanduser(), num_results)
+        self._tool = None if corpus is None else LocalRetrievalTool(corpus, num_results=num_results)
         self._tasks: tuple[Task, ...] = ()
         if dataset is not None:
             self._tasks = tasks_of(load_rows(dataset, split))
@@ -187,45 +184,6 @@ class SearchQAEnv(TextEnv):
             words = self._plan[self._turn].replace("<", " ")
             return f"<search>{words}</search>"
         return f"\\boxed{{{self._current['answer'][0]}}}"
-
-
-def tool_over(corpus: Path, num_results: int) -> LocalRetrievalTool:
-    """Return the search tool over a file or a folder; its index is made once in a process.
-
-    Raises:
-        EnvArgumentError: Nothing that can be searched is there.
-        DatasetError: A row cannot be used.
-        MissingDependencyError: bm25s is not installed.
-    """
-    if not corpus.is_dir():
-        return LocalRetrievalTool(corpus, num_results=num_results)
-    files = sorted(
-        path
-        for path in corpus.rglob("*")
-        if path.is_file() and path.name.endswith((*TEXT_SUFFIXES, ".jsonl"))
-    )
-    if not files:
-        raise EnvArgumentError(f"the corpus {str(corpus)!r} has no .jsonl, .txt or .md file")
-    versions = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
-    return _tool_over_files(versions, num_results)
-
-
-@lru_cache(maxsize=4)
-def _tool_over_files(
-    versions: tuple[tuple[Path, int, int], ...], num_results: int
-) -> LocalRetrievalTool:
-    rows: list[Any] = []
-    for path, _, _ in versions:
-        if path.suffix == ".jsonl":
-            rows.extend(Dataset.from_file(path))
-            continue
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise DatasetError(f"the corpus file {str(path)!r} cannot be read: {error}") from None
-        if text.strip():
-            rows.append({"title": path.stem, "text": text})
-    return LocalRetrievalTool(rows, num_results=num_results)
 
 
 def _require_passages(tasks: tuple[Task, ...], tool: LocalRetrievalTool | None) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from rllm_envs.core import Response
 from rllm_envs.errors import TaskError, ToolError, excerpt
+from rllm_envs.guarded_sql import Row, format_result
 from rllm_envs.tasks import Task
 from rllm_envs.tool_use.command_env import CommandEnv, clipped
 from rllm_envs.tool_use.draws import Draws
@@ -18,8 +19,6 @@ from rllm_envs.tool_use.fields import (
 )
 from rllm_envs.tool_use.sql_database import (
     MAX_ROWS,
-    Row,
-    format_result,
     read_rows,
     run_query,
     same_rows,
@@ -156,7 +155,7 @@ class SqlEnv(CommandEnv):
         except ToolError as error:
             return Response(f"Error: {error}")
         self._found = rows
-        return Response(clipped(format_result(columns, rows)))
+        return Response(clipped(format_result(columns, rows, MAX_ROWS)))
 
     def is_correct(self, answer: str) -> bool:
         """Return whether the values, or the result of the query, are those of the reference."""

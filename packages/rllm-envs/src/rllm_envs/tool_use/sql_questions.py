@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rllm_envs.guarded_sql import Row
 from rllm_envs.tool_use.draws import Draws
-from rllm_envs.tool_use.sql_database import Row, run_query
+from rllm_envs.tool_use.sql_database import run_query
 
 Tables = dict[str, Any]
 Question = tuple[str, str]

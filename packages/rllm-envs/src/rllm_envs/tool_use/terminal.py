@@ -5,14 +5,14 @@ from typing import Any
 
 from rllm_envs.core import Response
 from rllm_envs.errors import TaskError
+from rllm_envs.shell.files import Tree, check_tree
+from rllm_envs.shell.shell import READING, WRITING, Shell
 from rllm_envs.tasks import Task
 from rllm_envs.tool_use.command_env import CommandEnv, clipped
 from rllm_envs.tool_use.draws import Draws
 from rllm_envs.tool_use.fields import check_integer, is_name, list_field, need
 from rllm_envs.tool_use.file_changes import CHANGES, changed
 from rllm_envs.tool_use.file_world import random_tree
-from rllm_envs.tool_use.shell.files import Tree, check_tree
-from rllm_envs.tool_use.shell.shell import READING, WRITING, Shell
 
 ARGUMENT_CHARACTERS = frozenset("-_./ ")
 

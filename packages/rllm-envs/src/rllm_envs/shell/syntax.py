@@ -3,7 +3,7 @@
 import fnmatch
 from dataclasses import dataclass, field
 
-from rllm_envs.tool_use.shell.files import Files, Path, ShellError
+from rllm_envs.shell.files import Files, Path, ShellError
 
 _OPERATORS = ("&&", "||", ">>", "|", ";", ">", "<", "&", "\n")
 _IGNORED = ("2>/dev/null", "2>&1")

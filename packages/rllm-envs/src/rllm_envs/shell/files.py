@@ -1,20 +1,32 @@
 """``Files``: a tree of directories and texts in memory, a current directory, a budget of work."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from rllm_envs.tool_use.fields import is_name, need
+from rllm_envs.errors import TaskError, excerpt
 
 Tree = dict[str, Any]
 """Directory: name to ``Tree`` or to the text of a file."""
 Path = tuple[str, ...]
 """Names from the root down; the root is ()."""
-MAX_WORK = 400_000
-"""Characters read, written or compared, and entries visited, by one command line."""
-MAX_FILE_LENGTH = 8000
-MAX_FILES = 500
 MAX_NAME_LENGTH = 60
 MAX_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """How much a tree may hold, and one command may do. Read by ``Files`` and ``check_tree``."""
+
+    work: int = 400_000
+    """Characters read, written or compared, and entries visited, by one command line."""
+    file_length: int = 8000
+    """Characters of one file."""
+    entries: int = 500
+    """Files and directories."""
+
+
+DEFAULT_LIMITS = FileLimits()
 
 
 class ShellError(Exception):
@@ -27,10 +39,14 @@ class Files:
     Args:
         tree: The root directory; commands that write change it in place.
         is_writable: Whether commands that write are permitted.
+        limits: How much the tree may hold, and one command may do.
     """
 
-    def __init__(self, tree: Tree, *, is_writable: bool = False) -> None:
+    def __init__(
+        self, tree: Tree, *, is_writable: bool = False, limits: FileLimits = DEFAULT_LIMITS
+    ) -> None:
         self.tree = tree
+        self.limits = limits
         self.is_writable = is_writable
         self.cwd: Path = ()
         self._work = 0
@@ -43,10 +59,10 @@ class Files:
         """Count work.
 
         Raises:
-            ShellError: The command line has done ``MAX_WORK`` already.
+            ShellError: The command line has done ``limits.work`` already.
         """
         self._work += amount
-        if self._work > MAX_WORK:
+        if self._work > self.limits.work:
             raise ShellError("the command takes too long and is stopped")
 
     def path_of(self, text: str) -> Path:
@@ -100,7 +116,7 @@ class Files:
         path = self.path_of(text)
         if isinstance(self.find(path), dict):
             raise ShellError(f"{text}: Is a directory")
-        if len(content) > MAX_FILE_LENGTH:
+        if len(content) > self.limits.file_length:
             raise ShellError(f"{text}: File too large")
         self.spend(len(content) + 1)
         self.put(text, content)
@@ -123,7 +139,7 @@ class Files:
         parent[path[-1]] = node
         entries = list(walk(self.tree))
         self.spend(len(entries))
-        if len(entries) > MAX_FILES or max(len(p) for p, _ in entries) > MAX_DEPTH:
+        if len(entries) > self.limits.entries or max(len(p) for p, _ in entries) > MAX_DEPTH:
             if before is None:
                 del parent[path[-1]]
             else:
@@ -157,32 +173,39 @@ def text_of(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def check_tree(tree: object) -> Tree:
+def check_tree(tree: object, limits: FileLimits = DEFAULT_LIMITS) -> Tree:
     """Return a given tree if it is a directory within the limits.
 
     Raises:
         TaskError: A name, a content, the number or the depth of entries is not allowed.
     """
-    need(isinstance(tree, dict), "a file tree must be an object", tree)
-    assert isinstance(tree, dict)
+    if not isinstance(tree, dict):
+        raise TaskError(f"a file tree must be an object, got {excerpt(tree)}")
     pending: list[tuple[Tree, int]] = [(tree, 1)]
     count = 0
     while pending:
         directory, depth = pending.pop()
-        need(depth <= MAX_DEPTH, f"directories may be {MAX_DEPTH} deep", depth)
+        if depth > MAX_DEPTH:
+            raise TaskError(f"directories may be {MAX_DEPTH} deep")
         for name, node in directory.items():
             count += 1
-            is_plain = (
-                is_name(name, MAX_NAME_LENGTH) and "/" not in name and name not in (".", "..")
-            )
-            need(is_plain, f"a file name has 1 to {MAX_NAME_LENGTH} characters without /", name)
-            is_file = isinstance(node, str) and len(node) <= MAX_FILE_LENGTH
-            need(
-                is_file or isinstance(node, dict),
-                f"{name!r} must be a directory or a text of at most {MAX_FILE_LENGTH} characters",
-                node,
-            )
+            _check_name(name)
+            is_file = isinstance(node, str) and len(node) <= limits.file_length
+            if not (is_file or isinstance(node, dict)):
+                raise TaskError(
+                    f"{name!r} must be a directory or a text of at most {limits.file_length} "
+                    f"characters, got {excerpt(node)}"
+                )
             if isinstance(node, dict):
                 pending.append((node, depth + 1))
-    need(count <= MAX_FILES, f"a tree has at most {MAX_FILES} entries", count)
+    if count > limits.entries:
+        raise TaskError(f"a tree has at most {limits.entries} entries, got {count}")
     return tree
+
+
+def _check_name(name: object) -> None:
+    is_text = isinstance(name, str) and 0 < len(name) <= MAX_NAME_LENGTH and name.isprintable()
+    if not is_text or "/" in str(name) or name in (".", ".."):
+        raise TaskError(
+            f"a file name has 1 to {MAX_NAME_LENGTH} characters without /, got {excerpt(name)}"
+        )

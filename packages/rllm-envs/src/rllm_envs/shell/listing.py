@@ -2,8 +2,8 @@
 
 import fnmatch
 
-from rllm_envs.tool_use.shell.files import Files, Path, ShellError, Tree, text_of, walk
-from rllm_envs.tool_use.shell.options import read_options
+from rllm_envs.shell.files import Files, Path, ShellError, Tree, text_of, walk
+from rllm_envs.shell.options import read_options
 
 
 def pwd(files: Files, arguments: list[str], stdin: str) -> str:

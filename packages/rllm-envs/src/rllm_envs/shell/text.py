@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from rllm_envs.tool_use.shell.files import Files, ShellError, lines_of, text_of
-from rllm_envs.tool_use.shell.options import Options, read_options
+from rllm_envs.shell.files import Files, ShellError, lines_of, text_of
+from rllm_envs.shell.options import Options, read_options
 
 _NUMBER = re.compile(r"\s*(-?\d{0,18}(?:\.\d{1,18})?)", re.ASCII)
 

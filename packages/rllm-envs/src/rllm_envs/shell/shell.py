@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from rllm_envs.tool_use.shell import listing, matching, text, writing
-from rllm_envs.tool_use.shell.files import Files, ShellError, Tree
-from rllm_envs.tool_use.shell.syntax import Call, Pipeline, expand, read_line
+from rllm_envs.shell import listing, matching, text, writing
+from rllm_envs.shell.files import Files, ShellError, Tree
+from rllm_envs.shell.syntax import Call, Pipeline, expand, read_line
 
 Command = Callable[[Files, list[str], str], str]
 """From files, arguments and standard input to standard output."""

@@ -2,8 +2,8 @@
 
 import copy
 
-from rllm_envs.tool_use.shell.files import Files, ShellError, walk
-from rllm_envs.tool_use.shell.options import read_options
+from rllm_envs.shell.files import Files, ShellError, walk
+from rllm_envs.shell.options import read_options
 
 
 def mkdir(files: Files, arguments: list[str], stdin: str) -> str:

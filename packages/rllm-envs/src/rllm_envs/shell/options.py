@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from rllm_envs.tool_use.shell.files import ShellError
+from rllm_envs.shell.files import ShellError
 
 
 @dataclass(slots=True)

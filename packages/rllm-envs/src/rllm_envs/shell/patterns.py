@@ -7,7 +7,7 @@ so no pattern makes a match explode. There are no groups and no counts in braces
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rllm_envs.tool_use.shell.files import ShellError
+from rllm_envs.shell.files import ShellError
 
 _CLASSES = {
     "d": frozenset("0123456789"),

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 
-from rllm_envs.tool_use.shell.files import Files, ShellError, lines_of, text_of, walk
-from rllm_envs.tool_use.shell.options import Options, read_options
-from rllm_envs.tool_use.shell.patterns import Pattern
-from rllm_envs.tool_use.shell.text import inputs
+from rllm_envs.shell.files import Files, ShellError, lines_of, text_of, walk
+from rllm_envs.shell.options import Options, read_options
+from rllm_envs.shell.patterns import Pattern
+from rllm_envs.shell.text import inputs
 
 Edit = Callable[[int, int, str], tuple[str | None, bool]]
 """From line number, number of lines and line to the line (None: deleted), and whether to print."""
