@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
+
+
+class PolicyOutput:
+    """What the policy predicts for one micro-batch. Made by the learner, read by losses."""
+
+    def __init__(self, logits: Tensor, token_ids: Tensor, *, temperature: float = 1.0):
+        """Work out logprobs.
+
+        Args:
+            logits: (B, T, V), as the model gave them for `token_ids`.
+            token_ids: (B, T) integers in [0, V).
+            temperature: What the sampler divided the logits by; above 0.
+        """
+        self._logits = logits
+        self._temperature = temperature
+        self.logprobs = token_logprobs(logits, token_ids, temperature=temperature)
+        """(B, T) with gradient; see `token_logprobs`."""
+
+    @cached_property
+    def entropies(self) -> Tensor:
+        """(B, T) in nats, see `token_entropies`; their gradient costs memory only if read."""
+        return token_entropies(self._logits, temperature=self._temperature)
 
 
 def token_logprobs(logits: Tensor, token_ids: Tensor, *, temperature: float = 1.0) -> Tensor:
@@ -25,9 +49,8 @@ def token_logprobs(logits: Tensor, token_ids: Tensor, *, temperature: float = 1.
     return torch.nn.functional.pad(logprobs, (1, 0))
 
 
-@torch.no_grad()
 def token_entropies(logits: Tensor, *, temperature: float = 1.0) -> Tensor:
-    """Return the entropy in nats of the prediction of each position, 0 at position 0; no gradient.
+    """Return the entropy in nats of the prediction of each position, 0 at position 0.
 
     Args:
         logits: (B, T, V).
