@@ -68,7 +68,10 @@ class LLMLearnerGroup(LearnerGroup):
         self.config = config
         self._spec = spec
         self._rule = rule
-        self._keeps = {"exports_adapter": exports_adapter, "keeps_reference": keeps_reference}
+        self._keeps: dict[str, Any] = {
+            "exports_adapter": exports_adapter,
+            "keeps_reference": keeps_reference,
+        }
         self._torch_threads = torch_threads
         self._actor_options = actor_options
         self._workers: list[Any] = []
