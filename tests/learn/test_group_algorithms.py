@@ -49,5 +49,5 @@ def test_the_constant_of_dr_grpo_comes_from_the_run_or_must_be_given():
 
 
 def test_a_weight_bounded_below_one_is_refused():
-    with pytest.raises(ConfigError, match="max_ratio must be at least 1, got 0.5"):
+    with pytest.raises(ConfigError, match=r"max_ratio must be at least 1, got 0\.5"):
         CISPOConfig(max_ratio=0.5)
