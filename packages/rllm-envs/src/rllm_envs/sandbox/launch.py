@@ -2,10 +2,10 @@
 
 import array
 import contextlib
+import errno
 import marshal
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -13,128 +13,20 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 from rllm_envs.errors import SandboxError
+from rllm_envs.sandbox.handover import Confinement, Pipes
 from rllm_envs.sandbox.inside.report import REPORT
-from rllm_envs.sandbox.policy import Lockdown, import_path
+from rllm_envs.sandbox.policy import import_path
 from rllm_envs.sandbox.results import Program
 from rllm_envs.sandbox.supervise import END_SECONDS, START_SECONDS, Exit
 
 INSIDE = os.path.join(os.path.dirname(__file__), "inside")
-_SESSION_CPU_SECONDS = 3600
 _SHELL_SIGNAL_BASE = 128
+_LAST_SIGNAL = 64
+_SOON_SECONDS = 0.2
 _NO_STREAMS = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
-
-
-@dataclass(frozen=True, slots=True)
-class Confinement:
-    """How the children of one level are confined. Made by ``levels``, read where a child starts."""
-
-    lockdown: Lockdown | None
-    """What a child gives up; None at the level "process"."""
-    prefix: tuple[str, ...] = ()
-    """A command that runs the interpreter in namespaces; empty without one."""
-    base: str | None = None
-    """Where folders of programs are made; None is the system's place."""
-
-
-class Pipes:
-    """Both ends of the pipes of one child, and its folder.
-
-    Args:
-        program: What the child is to run.
-        confinement: What it gives up.
-        parent: Process with which the child ends; 0 where something else sees to that.
-
-    Raises:
-        SandboxError: The system has no more descriptors, or no room.
-    """
-
-    def __init__(self, program: Program, confinement: Confinement, *, parent: int) -> None:
-        self.folder = ""
-        self._open: list[int] = []
-        try:
-            if program.needs_folder:
-                self.folder = tempfile.mkdtemp(prefix="rllm-sandbox-", dir=confinement.base)
-            request = _request(program, confinement.lockdown, parent, self.folder)
-            self.inner = (self._file(marshal.dumps(request)), self._file(program.stdin))
-            self.stdout, out = self._pipe()
-            self.stderr, err = self._pipe()
-            self.ready, ready = self._pipe()
-        except OSError as error:
-            self.close()
-            raise SandboxError(f"a program cannot be started: {error}") from error
-        self.inner = (*self.inner, out, err, ready)
-
-    inner: tuple[int, ...]
-    """The request, stdin, stdout, stderr and the ready mark, as the child gets them."""
-
-    def close_inner(self) -> None:
-        """Close the child's ends in this process."""
-        self._close(self.inner)
-
-    def close(self) -> None:
-        """Close what is open and remove the folder."""
-        self._close(tuple(self._open))
-        if self.folder:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _pipe(self) -> tuple[int, int]:
-        outer, inner = os.pipe()
-        self._open += (outer, inner)
-        return outer, inner
-
-    def _file(self, content: bytes) -> int:
-        # A file without a name: nothing else can open it.
-        if hasattr(os, "memfd_create"):
-            descriptor = os.memfd_create("rllm")
-        else:
-            descriptor, path = tempfile.mkstemp()
-            os.unlink(path)
-        self._open.append(descriptor)
-        with os.fdopen(descriptor, "wb", closefd=False) as file:
-            file.write(content)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        return descriptor
-
-    def _close(self, descriptors: tuple[int, ...]) -> None:
-        for descriptor in descriptors:
-            if descriptor in self._open:
-                self._open.remove(descriptor)
-                os.close(descriptor)
-
-
-def _request(
-    program: Program, lockdown: Lockdown | None, parent: int, folder: str
-) -> dict[str, Any]:
-    """Return what the child is told, as data that ``marshal`` writes."""
-    limits = program.limits
-    confined = None
-    if lockdown is not None:
-        confined = {
-            "readable": [*lockdown.readable, *([folder] if folder else [])],
-            "writable": ["/dev/null", *([folder] if folder and limits.writable_bytes else [])],
-            "seccomp": lockdown.seccomp,
-            "pid_offsets": list(lockdown.pid_offsets),
-            "capset": lockdown.capset,
-        }
-    return {
-        "code": program.code,
-        "echo": program.echo,
-        "session": program.is_session,
-        "files": dict(program.files),
-        "work": folder,
-        "path": import_path(),
-        "parent": parent,
-        "lockdown": confined,
-        "limits": {
-            "cpu_seconds": _SESSION_CPU_SECONDS if program.is_session else limits.cpu_seconds,
-            "memory_bytes": limits.memory_bytes,
-            "file_bytes": limits.writable_bytes,
-        },
-    }
 
 
 def environment() -> dict[str, str]:
@@ -212,7 +104,14 @@ class FreshChild:
         self._is_wrapped = bool(confinement.prefix)
         self.stdout, self.stderr = self._pipes.stdout, self._pipes.stderr
         self.ready, self.folder = self._pipes.ready, self._pipes.folder
-        self.ended = _descriptor_of_end(self._process.pid)
+        self.given_bytes = self._pipes.given_bytes
+        try:
+            self.ended = _descriptor_of_end(self._process.pid)
+        except (OSError, RuntimeError) as error:
+            self.kill()
+            self._process.wait()
+            self._pipes.close()
+            raise SandboxError(f"a program cannot be watched: {error}") from error
 
     def kill(self) -> None:
         """Kill the process and its group, if it has not been reaped."""
@@ -226,12 +125,21 @@ class FreshChild:
         Raises:
             SandboxError: It does not end though it was killed.
         """
-        if not select.select([self.ended], [], [], END_SECONDS)[0]:
-            raise SandboxError(f"process {self._process.pid} was killed and does not end")
-        _, status, usage = os.wait4(self._process.pid, 0)
+        pid = self._process.pid
+        if not is_readable(self.ended, END_SECONDS):
+            raise SandboxError(f"process {pid} was killed and does not end")
+        try:
+            _, status, usage = os.wait4(pid, 0)
+        except ChildProcessError as error:
+            self._process.returncode = 0
+            raise SandboxError(
+                f"the end of process {pid} was collected by other code of this process (os.wait, "
+                "or SIGCHLD set to be ignored); leave the sandbox's children to it"
+            ) from error
         code = os.waitstatus_to_exitcode(status)
         self._process.returncode = code
-        if self._is_wrapped and code > _SHELL_SIGNAL_BASE:
+        # A shell's way to say which signal it was, and bubblewrap's.
+        if self._is_wrapped and 0 < code - _SHELL_SIGNAL_BASE <= _LAST_SIGNAL:
             code = _SHELL_SIGNAL_BASE - code
         unit = 1 if sys.platform == "darwin" else 1024
         return _exit(code, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit)
@@ -256,7 +164,7 @@ class ForkedChild:
         self._server = server
         self._lifeline = lifeline
         self.stdout, self.stderr, self.ready = pipes.stdout, pipes.stderr, pipes.ready
-        self.folder = pipes.folder
+        self.folder, self.given_bytes = pipes.folder, pipes.given_bytes
         self.ended = lifeline.fileno()
 
     def kill(self) -> None:
@@ -268,16 +176,21 @@ class ForkedChild:
         """Wait for the server's report.
 
         Raises:
-            SandboxError: The server has ended, or does not report in time.
+            SandboxError: The server has ended, does not report in time, or could not fork.
         """
         self._lifeline.settimeout(END_SECONDS)
         try:
             report = self._lifeline.recv(REPORT.size, socket.MSG_WAITALL)
         except OSError:
-            report = b""
-        if len(report) != REPORT.size:
-            self._server.is_lost = True
-            raise SandboxError("the fork server ended, and its programs with it")
+            report = None
+        if report is None or len(report) != REPORT.size:
+            if report is None or self._server.has_ended():
+                self._server.is_lost = True
+                raise SandboxError("the fork server ended, and its programs with it")
+            raise SandboxError(
+                "the fork server could not start a process: the system has no more descriptors, "
+                "processes or memory"
+            )
         status, user, system, max_rss = REPORT.unpack(report)
         return _exit(os.waitstatus_to_exitcode(status), user + system, max_rss)
 
@@ -300,21 +213,30 @@ class ForkServer:
 
     def __init__(self, confinement: Confinement, modules: Sequence[str] = ()) -> None:
         self._confinement = confinement
-        self._requests, theirs = socket.socketpair()
         self._lock = threading.Lock()
         self.owner = os.getpid()
         self.is_lost = False
         """Whether it failed to report the end of a child."""
         setup = marshal.dumps((import_path(), list(modules))).hex()
-        with theirs, tempfile.TemporaryFile() as errors:
-            self._process = spawn(
-                [os.path.join(INSIDE, "fork_server.py"), str(theirs.fileno()), setup],
-                confinement,
-                [theirs.fileno()],
-                streams=(subprocess.DEVNULL, subprocess.DEVNULL, errors.fileno()),
-            )
-            theirs.close()
-            self._await_start(errors)
+        try:
+            self._requests, theirs = socket.socketpair()
+        except OSError as error:
+            raise SandboxError(f"the fork server cannot be started: {error}") from error
+        try:
+            with theirs, tempfile.TemporaryFile() as errors:
+                self._process = spawn(
+                    [os.path.join(INSIDE, "fork_server.py"), str(theirs.fileno()), setup],
+                    confinement,
+                    [theirs.fileno()],
+                    streams=(subprocess.DEVNULL, subprocess.DEVNULL, errors.fileno()),
+                )
+                theirs.close()
+                self._await_start(errors)
+        except (OSError, SandboxError) as error:
+            self._requests.close()
+            if isinstance(error, SandboxError):
+                raise
+            raise SandboxError(f"the fork server cannot be started: {error}") from error
 
     def _await_start(self, errors: IO[bytes]) -> None:
         self._requests.settimeout(START_SECONDS)
@@ -334,6 +256,14 @@ class ForkServer:
         """Whether it takes programs, and those of this process."""
         is_ours = self.owner == os.getpid()
         return is_ours and not self.is_lost and self._process.poll() is None
+
+    def has_ended(self) -> bool:
+        """Return whether its process has ended, or does so at once."""
+        try:
+            self._process.wait(_SOON_SECONDS)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def start(self, program: Program, channels: Sequence[int] = ()) -> ForkedChild:
         """Start a child for a program.
@@ -363,9 +293,13 @@ class ForkServer:
 
     def close(self) -> None:
         """End the server and all that it runs."""
-        self._requests.close()
         if self.owner != os.getpid():
+            self._requests.close()
             return  # a fork of the process that started it, which goes on using it
+        # Not only closed: a fork of this process may hold it open, too.
+        with contextlib.suppress(OSError):
+            self._requests.shutdown(socket.SHUT_RDWR)
+        self._requests.close()
         try:
             self._process.wait(0.0 if self.is_lost else END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -380,10 +314,27 @@ def _exit(code: int, cpu_seconds: float, max_rss_bytes: int) -> Exit:
     return Exit(code, None, cpu_seconds, max_rss_bytes)
 
 
+def is_readable(descriptor: int, seconds: float) -> bool:
+    """Return whether a descriptor, whatever its number, becomes readable within a time."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
+
+
 def _descriptor_of_end(pid: int) -> int:
-    """Return a descriptor that becomes readable when a child process has ended."""
+    """Return a descriptor that becomes readable when a child process has ended.
+
+    Raises:
+        OSError: The system has no more descriptors.
+        RuntimeError: It has no more threads.
+    """
     if hasattr(os, "pidfd_open"):
-        return os.pidfd_open(pid)
+        try:
+            return os.pidfd_open(pid)
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+                raise
+            # The kernel, or what stands between, does not know the call.
     reader, writer = os.pipe()
 
     def wait() -> None:
@@ -391,5 +342,10 @@ def _descriptor_of_end(pid: int) -> int:
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         os.close(writer)
 
-    threading.Thread(target=wait, daemon=True).start()
+    try:
+        threading.Thread(target=wait, daemon=True).start()
+    except RuntimeError:
+        os.close(reader)
+        os.close(writer)
+        raise
     return reader
