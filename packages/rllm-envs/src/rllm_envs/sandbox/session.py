@@ -40,8 +40,10 @@ class SandboxSession:
         self._echo = echo
         self._lock = threading.Lock()
         self._process: _SessionProcess | None = None
+        self._was_interrupted = False
         self.was_lost = False
-        """Whether the process that held the variables has ended since the last call of ``run``."""
+        """Whether the variables of the programs before were lost by the last one that ran, or since
+        the one before it."""
 
     def run(self, code: str) -> SandboxResult:
         """Run a program and return what became of it; calls from several threads wait in turn.
@@ -51,18 +53,19 @@ class SandboxSession:
         """
         problem = source_problem(code)
         if problem is not None:
-            self.was_lost = False
             return refused(problem)
         with self._lock, self._sandbox.place():
-            self.was_lost = False
+            self.was_lost, self._was_interrupted = self._was_interrupted, False
             process, self._process = self._process, None
             if process is not None and not process.is_idle:
                 # It has ended since, or talks without being asked.
                 process.end()
                 process, self.was_lost = None, True
+            self._was_interrupted = process is not None  # unless the program comes to its end
             process = process or _SessionProcess(self._sandbox, self._limits, self._echo)
             try:
                 result = process.run(code)
+                self._was_interrupted = False
                 if process.is_alive:
                     self._process = process
                 else:
