@@ -7,7 +7,7 @@ import socket
 import threading
 
 from rllm_envs.errors import SandboxError
-from rllm_envs.sandbox.inside.report import REPORT
+from rllm_envs.sandbox.inside.report import FRAME, SESSION_REPORT
 from rllm_envs.sandbox.launch import ForkedChild, FreshChild, is_readable
 from rllm_envs.sandbox.local import Sandbox
 from rllm_envs.sandbox.results import Limits, Program, SandboxResult, refused, source_problem
@@ -105,6 +105,7 @@ class _SessionProcess:
         self.ended = self._channel.fileno()
         self.is_alive = True
         self._report = b""
+        self._number = 0
         self._used_seconds = 0.0
         if not is_readable(self.ready, START_SECONDS):
             self.end()
@@ -123,18 +124,21 @@ class _SessionProcess:
         """Run one program."""
         source = code.encode("utf-8")
         self._report = b""
+        self._number += 1
         self._channel.settimeout(min(END_SECONDS, self._limits.timeout_seconds))
         # A process that does not take it is noticed by the watch.
         with contextlib.suppress(OSError):
-            self._channel.sendall(len(source).to_bytes(4, "big") + source)
+            self._channel.sendall(FRAME.pack(self._number, len(source)) + source)
         self._channel.settimeout(0.0)
         return Watch(self, self._limits, threading.Event(), is_running=True).run()
 
     def kill(self) -> None:
         """Kill the process unless it has reported the end of the program."""
         with contextlib.suppress(OSError):
-            self._report = self._report or self._channel.recv(REPORT.size)
-        if len(self._report) != REPORT.size:
+            self._report = self._report or self._channel.recv(SESSION_REPORT.size)
+        # One of another number came late: of a program that had said before that it had ended.
+        is_whole = len(self._report) == SESSION_REPORT.size
+        if not is_whole or SESSION_REPORT.unpack(self._report)[0] != self._number:
             self.is_alive = False
             self._child.kill()
 
@@ -142,7 +146,7 @@ class _SessionProcess:
         """Return how the program ended."""
         if not self.is_alive:
             return self._child.reap()
-        status, user, system, max_rss = REPORT.unpack(self._report)
+        _, status, user, system, max_rss = SESSION_REPORT.unpack(self._report)
         # The report comes from the program's process, so it may hold anything.
         used = user + system if math.isfinite(user + system) else self._used_seconds
         spent, self._used_seconds = used - self._used_seconds, used

@@ -34,6 +34,8 @@ from rllm_envs.sandbox import (
 Outcome = Literal["passed", "wrong", "error", "timeout", "memory", "output_limit", "not_run"]
 
 _MOST_RESULT_BYTES = 2 * values.MAX_MESSAGE_BYTES
+_MOST_NOISE_BYTES = 2**20
+"""What a program may write to stderr, or besides what is asked."""
 _MOST_DETAIL = 500
 _PADDED = re.compile(r"(?:\S* )?[+-]?0\d")
 """One of two words starts with a zero that a number does not need, such as digits of a key."""
@@ -135,7 +137,7 @@ class CodeGrader:
         return self._run_assert(solution, test, suite)
 
     def _run_stdin(self, solution: str, test: StdinTest) -> TestResult:
-        result = self._start(solution, test.stdin, 64 * 1024 + 4 * len(test.expected))
+        result = self._start(solution, test.stdin, _MOST_NOISE_BYTES + 4 * len(test.expected))
         if result.status != "ok":
             return _failed(result, result.stderr)
         if same_output(test.expected, result.stdout):

@@ -15,7 +15,7 @@ from confine import (
     lock_down,
     offer_to_be_killed,
 )
-from report import REPORT
+from report import FRAME, SESSION_REPORT
 
 # Importing typing takes longer than all else that happens here.
 TYPE_CHECKING = False
@@ -180,27 +180,28 @@ def end(code: int) -> NoReturn:
 def _serve(request: dict[str, Any]) -> NoReturn:
     """Run programs one after the other in one scope: a frame in, a report of its end out.
 
-    A frame is a length of four bytes and then the source. The report's wait status is that of a
-    process that ended with the program's exit code; its times are of this program.
+    The report's wait status is that of a process that ended with the program's exit code; its
+    times are those of this process.
     """
     scope = new_scope()
     channel = FIRST_CHANNEL
     while True:
-        header = _read_exactly(channel, 4)
-        source = _read_exactly(channel, int.from_bytes(header, "big")).decode("utf-8")
+        number, size = FRAME.unpack(_read_exactly(channel, FRAME.size))
+        source = _read_exactly(channel, size).decode("utf-8")
         code = run(source, scope, echo=request["echo"])
         try:
             sys.stdout.flush()
             sys.stderr.flush()
         except (OSError, ValueError, AttributeError):
             pass  # the program has closed or replaced them
-        os.write(channel, _report(code))
+        os.write(channel, _report(number, code))
 
 
-def _report(code: int) -> bytes:
+def _report(number: int, code: int) -> bytes:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     unit = 1 if sys.platform == "darwin" else 1024
-    return REPORT.pack(code << 8, usage.ru_utime, usage.ru_stime, usage.ru_maxrss * unit)
+    used = (usage.ru_utime, usage.ru_stime, usage.ru_maxrss * unit)
+    return SESSION_REPORT.pack(number, code << 8, *used)
 
 
 def _read_exactly(channel: int, size: int) -> bytes:
