@@ -1,4 +1,4 @@
-"""Sandboxes in processes that have little, that have much, or that fork; programs that leave much."""
+"""Sandboxes in processes that have little, have much, or fork; programs that leave much."""
 
 import asyncio
 import resource
@@ -103,7 +103,8 @@ def test_a_fork_server_without_descriptors_goes_on():
         sandbox.run("1")
         assert sandbox._server is not None
         server = sandbox._server._process.pid
-        was = resource.prlimit(server, resource.RLIMIT_NOFILE, (9, 4096))
+        most = resource.prlimit(server, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(server, resource.RLIMIT_NOFILE, (9, most))
         with pytest.raises(SandboxError, match="could not start a process"):
             sandbox.run("1")
         resource.prlimit(server, resource.RLIMIT_NOFILE, (most, most))

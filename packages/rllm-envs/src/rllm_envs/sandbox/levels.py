@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from rllm_envs.errors import SandboxError, SandboxUnavailableError
+from rllm_envs.sandbox.handover import Confinement
 from rllm_envs.sandbox.inside.confine import landlock_abi
-from rllm_envs.sandbox.launch import INSIDE, Confinement, FreshChild
+from rllm_envs.sandbox.launch import INSIDE, FreshChild
 from rllm_envs.sandbox.policy import import_path, lockdown_policy
 from rllm_envs.sandbox.results import Limits, Program
 from rllm_envs.sandbox.supervise import Watch

@@ -257,7 +257,7 @@ _NO_FORM = object()
 """What has no form in JSON, and so equals nothing."""
 
 
-def _json_form(value):
+def _json_form(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, dict) and not all(isinstance(key, str) for key in value):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import _signal  # without the enumerations of signal, which take longer than all else here
+# The module signal makes enumerations, which takes longer than all else here.
+import _signal  # type: ignore[import-not-found]
 import fcntl
 import os
 import resource
