@@ -226,13 +226,17 @@ def same(expected: Any, got: Any, *, json_form: bool = False) -> bool:
         json_form: Whether ``expected`` was written in JSON, which has no tuples and no keys but
             text: then a list equals a tuple, and a key its text.
     """
-    pairs = [(expected, got)]
+    try:
+        return _same([(expected, got)], json_form)
+    except _NO_VALUE:  # such as a key of more digits than Python writes
+        return False
+
+
+def _same(pairs: list[tuple[Any, Any]], json_form: bool) -> bool:
     while pairs:
         left, right = pairs.pop()
         if json_form:
             left, right = _json_form(left), _json_form(right)
-        if left is _NO_FORM or right is _NO_FORM:
-            return False
         numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
         if numbers and isinstance(left, bool) == isinstance(right, bool):
             if not _same_number(left, right):
@@ -253,21 +257,16 @@ def same(expected: Any, got: Any, *, json_form: bool = False) -> bool:
     return True
 
 
-_NO_FORM = object()
-"""What has no form in JSON, and so equals nothing."""
-
-
-def _json_form(value: Any) -> Any:
+def _json_form(value):
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
-        try:
-            named = {
-                k if isinstance(k, str) else json.dumps(k, default=str): v for k, v in value.items()
-            }
-        except (ValueError, RecursionError):  # numbers of thousands of digits
-            return _NO_FORM
-        return named if len(named) == len(value) else _NO_FORM
+        named = {
+            k if isinstance(k, str) else json.dumps(k, default=str): v for k, v in value.items()
+        }
+        if len(named) != len(value):
+            raise ValueError("two keys are the same in JSON")
+        return named
     return value
 
 
