@@ -227,12 +227,13 @@ def same(expected: Any, got: Any, *, json_form: bool = False) -> bool:
             text: then a list equals a tuple, and a key its text.
     """
     try:
-        return _same([(expected, got)], json_form)
+        return _same(expected, got, json_form)
     except _NO_VALUE:  # such as a key of more digits than Python writes
         return False
 
 
-def _same(pairs: list[tuple[Any, Any]], json_form: bool) -> bool:
+def _same(expected: Any, got: Any, json_form: bool) -> bool:
+    pairs = [(expected, got)]
     while pairs:
         left, right = pairs.pop()
         if json_form:
