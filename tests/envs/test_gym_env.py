@@ -68,7 +68,7 @@ def test_a_task_that_cannot_be_played_is_refused_at_reset():
 @pytest.mark.parametrize(
     ("env_id", "reason"),
     [
-        ("rllm/Arithmetik-v0", r"did you mean 'rllm/Arithmetic-v0'\?.*rllm/Math-v0"),
+        ("rllm/Arithmetik-v0", r"did you mean 'rllm/Arithmetic-v0'\?.*list` shows"),
         ("nowhere/Thing-v0", "no environment is registered"),
         ("rllm/Arithmetic-v9", "no environment is registered"),
         ("a/b/c", "cannot be made|no environment"),

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -33,8 +34,9 @@ def test_a_comparison_that_takes_too_long_is_given_up_and_the_next_one_is_right(
     assert time.perf_counter() - start < 1.0
 
 
-def test_a_good_answer_beside_a_slow_one_is_graded_at_once(pool):
-    with ThreadPoolExecutor(2) as threads:
+def test_a_good_answer_beside_a_slow_one_is_graded_at_once():
+    pool = SymbolicPool(2, time_limit_seconds=4.0)
+    with contextlib.closing(pool), ThreadPoolExecutor(2) as threads:
         list(threads.map(lambda _: pool.compare("a", "a"), range(4)))
         slow = threads.submit(pool.compare, ROOT, SLOW)
         time.sleep(0.1)

@@ -27,10 +27,13 @@ from rllm_envs.errors import (
 
 if TYPE_CHECKING:
     from rllm_envs.checker import check_text_env
+    from rllm_envs.choice_rewards import mcq_reward_fn
     from rllm_envs.code_rewards import CodeReward, code_reward_fn
     from rllm_envs.core import BaseEnv, Response, TextEnv
     from rllm_envs.countdown_rewards import countdown_reward_fn
+    from rllm_envs.datasets import BENCHMARKS, Benchmark, load_benchmark
     from rllm_envs.gym_env import GymEnv, seed_tasks
+    from rllm_envs.instruction_rewards import ifeval_reward_fn
     from rllm_envs.registry import DatasetRegistry, load_rows
     from rllm_envs.rewards import RewardOutput, math_reward_fn
     from rllm_envs.search_rewards import f1_reward_fn, search_reward_fn
@@ -41,8 +44,10 @@ if TYPE_CHECKING:
     from rllm_envs.tools import CalculatorTool, LocalRetrievalTool, PythonTool, Tool, ToolOutput
 
 __all__ = [
+    "BENCHMARKS",
     "CATALOG",
     "BaseEnv",
+    "Benchmark",
     "CalculatorTool",
     "CodeReward",
     "ContractError",
@@ -78,14 +83,20 @@ __all__ = [
     "code_reward_fn",
     "countdown_reward_fn",
     "f1_reward_fn",
+    "ifeval_reward_fn",
+    "load_benchmark",
     "load_rows",
     "math_reward_fn",
+    "mcq_reward_fn",
     "search_reward_fn",
     "seed_tasks",
     "task_split",
 ]
 
 _SOURCES = {
+    **dict.fromkeys(("mcq_reward_fn",), "choice_rewards"),
+    **dict.fromkeys(("BENCHMARKS", "Benchmark", "load_benchmark"), "datasets"),
+    **dict.fromkeys(("ifeval_reward_fn",), "instruction_rewards"),
     **dict.fromkeys(("check_text_env",), "checker"),
     **dict.fromkeys(("CodeReward", "code_reward_fn"), "code_rewards"),
     **dict.fromkeys(("BaseEnv", "Response", "TextEnv"), "core"),

@@ -327,11 +327,12 @@ class _Remote:
 
     def _raise(self, target, name, text):
         kind = getattr(builtins, name, None)
-        is_error = isinstance(kind, type) and issubclass(kind, Exception)
+        if not isinstance(kind, type) or not issubclass(kind, Exception):
+            raise RuntimeError(f"{name}: {text}")
         # It would end a loop of the tests before they have looked at everything.
-        if issubclass(kind if is_error else Exception, _LOOP_ENDS) and target != "builtins.next":
-            is_error = False
-        raise (kind if is_error else RuntimeError)(text if is_error else f"{name}: {text}")
+        if issubclass(kind, _LOOP_ENDS) and target != "builtins.next":
+            raise RuntimeError(f"{name}: {text}")
+        raise kind(text)
 
     def _refer(self, thing):
         return thing._target if type(thing) is _Proxy else None

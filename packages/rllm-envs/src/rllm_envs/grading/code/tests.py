@@ -132,7 +132,7 @@ def _assertion_suite(task: Mapping[str, Any]) -> TestSuite:
     prelude = _joined(task, ("test_setup_code", "test_imports"))
     known = _names_defined(prelude, "test_setup_code")
     asked = task.get("entry_point")
-    tests: list[Test] = []
+    tests: list[AssertTest] = []
     for number, code in enumerate(codes):
         where = f"test_list[{number}]"
         modules = _modules_used(_text(code, where), where) - known
@@ -141,13 +141,13 @@ def _assertion_suite(task: Mapping[str, Any]) -> TestSuite:
         names = {name for name in used if name == asked or name not in dir(builtins)}
         imports = "".join(f"import {name}\n" for name in sorted(modules))
         tests.append(AssertTest(imports + code, {name: name for name in sorted(names)}))
-    if tests and not any(test.proxies for test in tests if isinstance(test, AssertTest)):
+    first = next((name for test in tests for name in test.proxies), "")
+    if tests and not first:
         raise TaskError("no test in 'test_list' uses the solution; name it in 'entry_point'")
-    entry = str(asked or next(name for test in tests for name in test.proxies)) if tests else ""
-    return _suite(tests, entry, prelude)
+    return _suite(tests, str(asked or first), prelude)
 
 
-def _suite(tests: list[Test], entry: str, prelude: str) -> TestSuite:
+def _suite(tests: Sequence[Test], entry: str, prelude: str) -> TestSuite:
     tree = _parsed(prelude, "prompt")
     # Objects of the class that is asked for stay where the solution is.
     asked = re.split(r"[.(]", entry)[0]
