@@ -54,9 +54,11 @@ class Pipes:
             self.stdout, out = self._pipe()
             self.stderr, err = self._pipe()
             self.ready, ready = self._pipe()
-        except OSError as error:
+        except BaseException as error:
             self.close()
-            raise SandboxError(f"a program cannot be started: {error}") from error
+            if isinstance(error, OSError):
+                raise SandboxError(f"a program cannot be started: {error}") from error
+            raise
         self.inner = (*self.inner, out, err, ready)
 
     inner: tuple[int, ...]

@@ -90,28 +90,29 @@ class FreshChild:
         self._pipes = Pipes(program, confinement, parent=os.getpid() if ends_with_us else 0)
         request, stdin, stdout, stderr, ready = self._pipes.inner
         kept = (request, ready, *channels)
+        started: subprocess.Popen[bytes] | None = None
         try:
-            self._process = spawn(
+            started = spawn(
                 [os.path.join(INSIDE, "start.py"), *map(str, kept)],
                 confinement,
                 kept,
                 streams=(stdin, stdout, stderr),
             )
-        except SandboxError:
+            self._pipes.close_inner()
+            self.ended = _descriptor_of_end(started.pid)
+        except BaseException as error:  # also an interrupt
+            if started is not None:
+                started.kill()
+                started.wait()
             self._pipes.close()
+            if isinstance(error, OSError):
+                raise SandboxError(f"a program cannot be watched: {error}") from error
             raise
-        self._pipes.close_inner()
+        self._process = started
         self._is_wrapped = bool(confinement.prefix)
         self.stdout, self.stderr = self._pipes.stdout, self._pipes.stderr
         self.ready, self.folder = self._pipes.ready, self._pipes.folder
         self.given_bytes = self._pipes.given_bytes
-        try:
-            self.ended = _descriptor_of_end(self._process.pid)
-        except (OSError, RuntimeError) as error:
-            self.kill()
-            self._process.wait()
-            self._pipes.close()
-            raise SandboxError(f"a program cannot be watched: {error}") from error
 
     def kill(self) -> None:
         """Kill the process and its group, if it has not been reaped."""
@@ -272,24 +273,28 @@ class ForkServer:
             SandboxError: The server has ended.
         """
         pipes = Pipes(program, self._confinement, parent=0)
+        ours: socket.socket | None = None
         try:
             ours, theirs = socket.socketpair()
-        except OSError as error:
-            pipes.close()
-            raise SandboxError(f"a program cannot be started: {error}") from error
-        numbers = array.array("i", [*pipes.inner, theirs.fileno(), *channels])
-        try:
             with self._lock, theirs:
-                self._requests.sendmsg(
-                    [b"+"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers.tobytes())]
-                )
-        except OSError as error:
-            ours.close()
+                self._send([*pipes.inner, theirs.fileno(), *channels])
+            pipes.close_inner()
+        except BaseException as error:  # also an interrupt
+            if ours is not None:
+                ours.close()  # which ends the child where it was started
             pipes.close()
+            if isinstance(error, OSError):
+                raise SandboxError(f"a program cannot be started: {error}") from error
+            raise
+        return ForkedChild(pipes, ours, self)
+
+    def _send(self, descriptors: list[int]) -> None:
+        numbers = array.array("i", descriptors).tobytes()
+        try:
+            self._requests.sendmsg([b"+"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)])
+        except OSError as error:
             self.is_lost = True
             raise SandboxError(f"the fork server does not answer: {error}") from error
-        pipes.close_inner()
-        return ForkedChild(pipes, ours, self)
 
     def close(self) -> None:
         """End the server and all that it runs."""
@@ -325,8 +330,7 @@ def _descriptor_of_end(pid: int) -> int:
     """Return a descriptor that becomes readable when a child process has ended.
 
     Raises:
-        OSError: The system has no more descriptors.
-        RuntimeError: It has no more threads.
+        OSError: The system has no more descriptors, or no more threads.
     """
     if hasattr(os, "pidfd_open"):
         try:
@@ -344,8 +348,8 @@ def _descriptor_of_end(pid: int) -> int:
 
     try:
         threading.Thread(target=wait, daemon=True).start()
-    except RuntimeError:
+    except RuntimeError as error:
         os.close(reader)
         os.close(writer)
-        raise
+        raise OSError(str(error)) from error
     return reader
