@@ -248,3 +248,20 @@ def test_great_exit_codes_are_no_signals_inside_of_namespaces(code):
             assert sandbox.run("import os; os.kill(os.getpid(), 6)").signal == 6
     except SandboxUnavailableError as error:
         pytest.skip(str(error))
+
+
+def test_programs_run_where_the_system_knows_no_descriptors_of_processes():
+    """As on macOS, whose Python before 3.13 has no waitid either."""
+    script = """
+    import os
+    del os.pidfd_open, os.memfd_create, os.waitid
+    from rllm_envs.sandbox import Sandbox
+    with Sandbox(fork_server=False) as sandbox:
+        before = len(os.listdir("/proc/self/fd"))
+        print(sandbox.run("print(input())", stdin="text").stdout.strip())
+        print(sandbox.run("import sys; sys.exit(3)").exit_code)
+        print(sandbox.run("import os; os.abort()").signal)
+        print(sandbox.run("while True: pass", timeout_seconds=0.3).status)
+        print(len(os.listdir("/proc/self/fd")) - before)
+    """
+    assert _run_script(script).split() == ["text", "3", "6", "timeout", "0"]

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import marshal
 import os
+import resource
 import select
 import signal
 import socket
@@ -99,7 +100,7 @@ class FreshChild:
                 streams=(stdin, stdout, stderr),
             )
             self._pipes.close_inner()
-            self.ended = _descriptor_of_end(started.pid)
+            self._end = _EndOfChild(started.pid)
         except BaseException as error:  # also an interrupt
             if started is not None:
                 started.kill()
@@ -108,7 +109,7 @@ class FreshChild:
             if isinstance(error, OSError):
                 raise SandboxError(f"a program cannot be watched: {error}") from error
             raise
-        self._process = started
+        self._process, self.ended = started, self._end.descriptor
         self._is_wrapped = bool(confinement.prefix)
         self.stdout, self.stderr = self._pipes.stdout, self._pipes.stderr
         self.ready, self.folder = self._pipes.ready, self._pipes.folder
@@ -116,7 +117,7 @@ class FreshChild:
 
     def kill(self) -> None:
         """Kill the process and its group, if it has not been reaped."""
-        if self._process.returncode is None:
+        if self._process.returncode is None and not self._end.is_collected:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -130,7 +131,7 @@ class FreshChild:
         if not is_readable(self.ended, END_SECONDS):
             raise SandboxError(f"process {pid} was killed and does not end")
         try:
-            _, status, usage = os.wait4(pid, 0)
+            status, usage = self._end.collect()
         except ChildProcessError as error:
             self._process.returncode = 0
             raise SandboxError(
@@ -147,7 +148,7 @@ class FreshChild:
 
     def close(self) -> None:
         """Close the descriptors and remove the folder."""
-        os.close(self.ended)
+        self._end.close()
         self._pipes.close()
 
 
@@ -326,30 +327,60 @@ def is_readable(descriptor: int, seconds: float) -> bool:
     return bool(poll.poll(1000 * seconds))
 
 
-def _descriptor_of_end(pid: int) -> int:
-    """Return a descriptor that becomes readable when a child process has ended.
+class _EndOfChild:
+    """The end of a child process: a descriptor that becomes readable then, and how it ended.
+
+    Args:
+        pid: A child of this process that nobody else waits for.
 
     Raises:
         OSError: The system has no more descriptors, or no more threads.
     """
-    if hasattr(os, "pidfd_open"):
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._waiting: threading.Thread | None = None
+        self._outcome: tuple[int, resource.struct_rusage] | None = None
+        if hasattr(os, "pidfd_open"):
+            try:
+                self.descriptor = os.pidfd_open(pid)
+                return
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+                    raise
+                # The kernel, or what stands between, does not know the call.
+        self.descriptor, writer = os.pipe()
+        self._waiting = threading.Thread(target=self._wait, args=(writer,), daemon=True)
         try:
-            return os.pidfd_open(pid)
-        except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
-                raise
-            # The kernel, or what stands between, does not know the call.
-    reader, writer = os.pipe()
+            self._waiting.start()
+        except RuntimeError as error:
+            os.close(self.descriptor)
+            os.close(writer)
+            raise OSError(str(error)) from error
 
-    def wait() -> None:
+    def _wait(self, writer: int) -> None:
         with contextlib.suppress(ChildProcessError):
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            self._outcome = os.wait4(self._pid, 0)[1:]
         os.close(writer)
 
-    try:
-        threading.Thread(target=wait, daemon=True).start()
-    except RuntimeError as error:
-        os.close(reader)
-        os.close(writer)
-        raise OSError(str(error)) from error
-    return reader
+    @property
+    def is_collected(self) -> bool:
+        """Whether the system may have given the process's number to another one."""
+        return self._waiting is not None and is_readable(self.descriptor, 0.0)
+
+    def collect(self) -> tuple[int, resource.struct_rusage]:
+        """Return the wait status and the use of resources of a process that has ended.
+
+        Raises:
+            ChildProcessError: Somebody else has collected it.
+        """
+        if self._waiting is None:
+            return os.wait4(self._pid, 0)[1:]
+        self._waiting.join()
+        if self._outcome is None:
+            raise ChildProcessError(errno.ECHILD, "no such child")
+        return self._outcome
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self.descriptor)

@@ -21,6 +21,8 @@ import sys
 from typing import NoReturn
 
 _MOST_CHANNELS = 8
+_LOOKS_FIRST = hasattr(os, "waitid")
+"""Whether what a child left can be killed before its number is given back; macOS learnt it late."""
 LIFELINE = 5
 """Place of the lifeline among the descriptors of a request."""
 
@@ -116,10 +118,13 @@ class ForkServer:
 
     def _reap(self) -> None:
         for pid in list(self._lifelines):
-            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if _LOOKS_FIRST:
+                if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                    continue
+                _kill_group(pid)
+            ended, status, usage = os.wait4(pid, os.WNOHANG)
+            if not ended:
                 continue
-            _kill_group(pid)
-            _, status, usage = os.wait4(pid, 0)
             lifeline = self._lifelines.pop(pid)
             from report import REPORT
 
