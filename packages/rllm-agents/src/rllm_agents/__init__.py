@@ -11,8 +11,9 @@ from rllm_agents.limits import RolloutLimits
 from rllm_agents.metrics import PassAtK, compute_pass_at_k
 from rllm_agents.policy import LLMPolicy
 from rllm_agents.renderer import Renderer
-from rllm_agents.rollout import RolloutRequest, RolloutSetting, run_episode
+from rllm_agents.rollout import RolloutSetting, run_episode
 from rllm_agents.rollout_engines import RolloutEngine, ScriptedEngine
+from rllm_agents.rollout_requests import RolloutRequest
 from rllm_agents.types import (
     Action,
     Completion,

@@ -16,16 +16,13 @@ from gymnasium.vector import AutoresetMode
 from rllm_agents.agent import BaseAgent
 from rllm_agents.agents.chat import ChatAgent
 from rllm_agents.errors import PromptTooLongError, UserError
-from rllm_agents.execution_engine import (
-    AgentExecutionEngine,
-    make_engine_and_renderer,
-    parse_sampling,
-)
+from rllm_agents.execution_engine import AgentExecutionEngine
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.loop_thread import LoopThread
+from rllm_agents.model_calls import derive_seed
+from rllm_agents.model_setup import make_engine_and_renderer, parse_sampling
 from rllm_agents.models import resolve_model_path
 from rllm_agents.renderer import ChatTokenizer, check_messages
-from rllm_agents.rollout import derive_seed
 from rllm_agents.rollout_engines.base import RolloutEngine
 from rllm_agents.types import Action, GenerationRequest, SamplingParams
 
