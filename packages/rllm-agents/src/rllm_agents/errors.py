@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
-from rllm_agents.types import TerminationReason
+from rllm_agents.types import Episode, TerminationReason
 
 
 class AgentsError(Exception):
@@ -65,6 +65,18 @@ class EpisodeFailure(AgentsError):
     def __init__(self, reason: TerminationReason, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class WorkflowError(AgentsError):
+    """A request of an AgentWorkflowEngine failed that raises on errors.
+
+    Attributes:
+        episode: Of the request.
+    """
+
+    def __init__(self, episode: Episode) -> None:
+        super().__init__(f"{episode.id}: {episode.termination_reason}: {episode.error}")
+        self.episode = episode
 
 
 def in_words(error: BaseException) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from rllm_agents.agent import BaseAgent
+from rllm_agents.argument_checks import check_count, check_fits
 from rllm_agents.env_calls import EnvThreads
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.limits import RolloutLimits
@@ -77,8 +77,7 @@ class AgentExecutionEngine:
         gamma: float = 1.0,
         on_episode: Callable[[Episode], None] | None = None,
     ) -> None:
-        if isinstance(n_parallel_agents, bool) or n_parallel_agents < 1:
-            raise UserError(f"n_parallel_agents must be at least 1, got {n_parallel_agents!r}")
+        check_count("n_parallel_agents", n_parallel_agents)
         if not 0.0 <= gamma <= 1.0:
             raise UserError(f"gamma must be in [0, 1], got {gamma!r}")
         limits = RolloutLimits(
@@ -214,17 +213,7 @@ def _check_classes(agent_class: Any, agent_args: Mapping[str, Any], env_class: A
             f"env_class must have a static method from_dict(task) that makes an environment; "
             f"{env_class!r} has none"
         )
-    try:
-        signature = inspect.signature(agent_class)
-    except (TypeError, ValueError):
-        return  # a class written in C does not say
-    try:
-        signature.bind(**agent_args)
-    except TypeError as error:
-        name = getattr(agent_class, "__name__", str(agent_class))
-        raise UserError(
-            f"agent_args do not fit {name}: {error}; it takes {', '.join(signature.parameters)}"
-        ) from error
+    check_fits(agent_class, agent_args, "agent_args")
 
 
 def _may_block_when_made(env_class: Any) -> bool:
