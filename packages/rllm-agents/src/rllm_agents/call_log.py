@@ -52,6 +52,8 @@ class RecordedCall:
 
     number: int
     """Place among the calls of the run, by start, from 0."""
+    place: int
+    """Place by end, from 0: what a call goes on from has ended before it."""
     output: ModelOutput
     owner: str | None
     """`uid` of the trajectory that it was made for."""
@@ -144,7 +146,15 @@ class CallLog:
         renderer = self._setting.renderer
         text = prompt.text + renderer.cover(completion.text) if renderer is not None else ""
         self._calls.append(
-            RecordedCall(number, output, owner, text, prompt.previous, prompt.num_first_prompt_ids)
+            RecordedCall(
+                number,
+                len(self._calls),
+                output,
+                owner,
+                text,
+                prompt.previous,
+                prompt.num_first_prompt_ids,
+            )
         )
         return output
 
@@ -185,8 +195,7 @@ def token_records(owned: Sequence[tuple[int, RecordedCall]]) -> tuple[TokenRecor
         return ()
     sequences: list[_Sequence] = []
     ends: dict[RecordedCall, _Sequence] = {}
-    # A call goes on from one that had ended when it started, so this order puts that one first.
-    for index, call in sorted(owned, key=lambda pair: pair[1].number):
+    for index, call in sorted(owned, key=lambda pair: pair[1].place):
         ancestor = call.previous
         while ancestor is not None and ancestor not in ends:
             ancestor = ancestor.previous
@@ -203,6 +212,7 @@ def token_records(owned: Sequence[tuple[int, RecordedCall]]) -> tuple[TokenRecor
         sequence.logprobs += (*(0.0 for _ in context), *output.logprobs)
         stop = start + len(output.completion_ids)
         sequence.turns.append(TurnSpan(start, stop, index, output.weights_version))
+    sequences.sort(key=lambda s: s.turns[0].step_index)
     return tuple(
         TokenRecord(tuple(s.token_ids), tuple(s.logprobs), tuple(s.turns)) for s in sequences
     )

@@ -70,6 +70,15 @@ class Run:
         # Another run of the same request is another session.
         self._session = f"{self.id}#{next(_run_numbers)}"
 
+    def check_running(self) -> None:
+        """Keep late calls out.
+
+        Raises:
+            EngineError: The run is over.
+        """
+        if self.is_over:
+            raise EngineError(f"run {self.id} of the workflow is over; its calls are given up")
+
     def own(self, trajectory: Trajectory) -> None:
         """Note a trajectory that calls are made for."""
         self.owners.setdefault(trajectory.uid, len(self.owners))
@@ -123,10 +132,10 @@ class RecordedEngine:
 
     @property
     def run(self) -> Run:
-        """What is recorded now.
+        """What is recorded into.
 
         Raises:
-            EngineError: No workflow runs.
+            EngineError: No workflow has run yet.
         """
         if self._run is None:
             raise EngineError("no workflow runs: calls are made inside of Workflow.run")
@@ -143,10 +152,8 @@ class RecordedEngine:
 
     async def finish(self) -> None:
         """End the run: calls in flight are given up, later ones refused."""
-        run, self._run = self._run, None
-        if run is not None:
-            run.is_over = True
-            await cancel_tasks(run.in_flight)
+        self.run.is_over = True
+        await cancel_tasks(self.run.in_flight)
 
     async def get_model_response(
         self,
@@ -177,6 +184,7 @@ class RecordedEngine:
             UserError: A field of sampling is unknown or out of range.
         """
         run = self.run
+        run.check_running()
         trajectory = trajectory or self._trajectory_of_agent(messages)
         if trajectory is not None:
             run.own(trajectory)
@@ -222,8 +230,7 @@ class RecordedEngine:
         finally:
             run.llm_seconds += time.perf_counter() - start
             task.cancel()  # does nothing to one that is done
-        if run.is_over:
-            raise EngineError(f"run {run.id} of the workflow is over; its calls are given up")
+        run.check_running()
         if not task.done():
             raise EpisodeFailure(
                 TerminationReason.LLM_TIMEOUT,
