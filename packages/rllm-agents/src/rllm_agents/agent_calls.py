@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from rllm_agents.agent import BaseAgent
@@ -90,3 +90,21 @@ def settle_step(step: Step, agent: BaseAgent, num_before: int) -> tuple[Trajecto
     own.observation, own.reward, own.done = step.observation, 0.0, False
     own.chat_completions = own.chat_completions or step.chat_completions
     return trajectory, own
+
+
+def credit_steps(rewarded: Sequence[tuple[Step, float]], gamma: float) -> float:
+    """Write rewards and discounted returns into steps; what an agent wrote there does not count.
+
+    Args:
+        rewarded: Steps in their order, each with its reward.
+        gamma: Discount, in [0, 1].
+
+    Returns:
+        The sum of the rewards.
+    """
+    mc_return = total = 0.0
+    for step, reward in reversed(rewarded):
+        step.reward = reward
+        step.mc_return = mc_return = reward + gamma * mc_return
+        total += reward
+    return total

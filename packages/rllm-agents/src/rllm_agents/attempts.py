@@ -1,8 +1,8 @@
 """One attempt at a workflow: a coroutine of a user's, contained, with a deadline and an end.
 
 Whatever it does, its caller goes on: what it raises is returned, in tasks that it starts as well;
-when its time is up or its caller is cancelled it has half a second to leave; and tasks that it leaves
-behind are cancelled.
+when its time is up or its caller is cancelled it has half a second to leave; and tasks that it
+leaves behind are cancelled.
 """
 
 from __future__ import annotations

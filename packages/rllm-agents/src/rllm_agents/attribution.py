@@ -77,7 +77,8 @@ def _seal(trajectory: Trajectory, calls: Mapping[str, RecordedCall]) -> None:
             call = calls[step.model_output.call_id]
             fill_step(step, call.output)
             owned.append((index, call))
-    trajectory.token_records = token_records(owned)
+    if owned:
+        trajectory.token_records = token_records(owned)
 
 
 def check_rewards(episode: Episode) -> None:

@@ -12,6 +12,7 @@ from rllm_agents.agent import BaseAgent
 from rllm_agents.agent_calls import (
     call_agent,
     conversation_of,
+    credit_steps,
     settle_step,
     trajectory_of,
 )
@@ -164,12 +165,7 @@ class _Play:
         trajectory.task = self._request.task
         if self._unfinished is not None:
             trajectory.steps.append(self._unfinished)
-        # Rewards are the environment's: what an agent writes over its steps does not count.
-        mc_return = total = 0.0
-        for step, reward in reversed(self._rewarded):
-            step.reward = reward
-            step.mc_return = mc_return = reward + self._setting.gamma * mc_return
-            total += reward
+        total = credit_steps(self._rewarded, self._setting.gamma)
         trajectory.reward = None if reason.is_failure else total
         conversation = self._conversation
         trajectory.token_records = conversation.token_records()

@@ -129,6 +129,8 @@ class AgentWorkflowEngine:
         self._idle: list[Workflow] = []
         self._jitter = random.Random()
         self._is_closed = False
+        # A mistake in the class or its arguments shows here, before a thousand episodes fail on it.
+        self._idle.append(self._take_workflow())
 
     @property
     def rollout_engine(self) -> RolloutEngine:
@@ -289,11 +291,14 @@ class AgentWorkflowEngine:
         if self._idle:
             return self._idle.pop()
         engine = RecordedEngine(self._calls)
-        workflow = self._workflow_cls(rollout_engine=engine, **self._workflow_args)
+        try:
+            workflow = self._workflow_cls(rollout_engine=engine, **self._workflow_args)
+        except TypeError as error:
+            raise UserError(f"workflow_cls cannot be made with workflow_args: {error}") from error
         if not isinstance(workflow, Workflow):
-            raise TypeError(f"workflow_cls made {workflow!r:.120}, which is no Workflow")
+            raise UserError(f"workflow_cls made {workflow!r:.120}, which is no Workflow")
         if getattr(workflow, "rollout_engine", None) is not engine:
-            raise TypeError(
+            raise UserError(
                 "the workflow's __init__ must call super().__init__(rollout_engine, ...) with the "
                 "rollout_engine that it is given"
             )

@@ -55,7 +55,7 @@ def to_episode(
         episode.info |= failure_info(error, None)
     if episode.failed:
         _withdraw_rewards(episode)
-    episode.metrics |= _figures(episode, run)
+    episode.metrics = {**_figures(episode, run), **episode.metrics}
     return episode, None if outcome is None else outcome.error
 
 

@@ -3,6 +3,7 @@
 from rllm_agents.workflows.best_of_n import BestOfNWorkflow
 from rllm_agents.workflows.chat import Chat
 from rllm_agents.workflows.debate import DebateWorkflow
+from rllm_agents.workflows.match import MatchWorkflow
 from rllm_agents.workflows.multi_turn import MultiTurnWorkflow
 from rllm_agents.workflows.plan_execute import PlanExecuteWorkflow
 from rllm_agents.workflows.self_refine import SelfRefineWorkflow
@@ -13,6 +14,7 @@ __all__ = [
     "BestOfNWorkflow",
     "Chat",
     "DebateWorkflow",
+    "MatchWorkflow",
     "MultiTurnWorkflow",
     "PlanExecuteWorkflow",
     "SelfRefineWorkflow",

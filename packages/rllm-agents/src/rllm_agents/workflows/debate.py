@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rllm_agents.argument_checks import check_count
+from rllm_agents.errors import UserError
 from rllm_agents.types import Episode
 from rllm_agents.workflow import Workflow
 from rllm_agents.workflows.chat import ANSWER_IN_BOX, Chat, question_of, said
@@ -39,7 +40,7 @@ class DebateWorkflow(Workflow):
     ) -> None:
         super().__init__(**kwargs)
         if n_debaters == 1:
-            raise ValueError("n_debaters must be at least 2: nobody debates alone")
+            raise UserError("n_debaters must be at least 2: nobody debates alone")
         check_count("n_debaters", n_debaters)
         check_count("n_rounds", n_rounds)
         self.reward_function = reward_function
