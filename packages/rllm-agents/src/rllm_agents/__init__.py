@@ -4,10 +4,20 @@ from rllm_agents.agent import BaseAgent
 from rllm_agents.agents.chat import ChatAgent
 from rllm_agents.agents.math import MathAgent
 from rllm_agents.agents.tool import ToolAgent
-from rllm_agents.errors import AgentsError, EngineError, RendererError, UserError
-from rllm_agents.evaluation import evaluate
+from rllm_agents.errors import (
+    AgentsError,
+    EngineError,
+    RendererError,
+    TerminationEvent,
+    TransientError,
+    UserError,
+    WorkflowError,
+)
+from rllm_agents.evaluation import evaluate, evaluate_match
 from rllm_agents.execution_engine import AgentExecutionEngine
 from rllm_agents.limits import RolloutLimits
+from rllm_agents.match import MatchSetting, run_match
+from rllm_agents.match_players import Player
 from rllm_agents.metrics import PassAtK, compute_pass_at_k
 from rllm_agents.policy import LLMPolicy
 from rllm_agents.renderer import Renderer
@@ -19,6 +29,7 @@ from rllm_agents.types import (
     Completion,
     Episode,
     GenerationRequest,
+    ModelOutput,
     SamplingParams,
     Step,
     TerminationReason,
@@ -26,10 +37,13 @@ from rllm_agents.types import (
     Trajectory,
     TurnSpan,
 )
+from rllm_agents.workflow import Workflow
+from rllm_agents.workflow_engine import AgentWorkflowEngine
 
 __all__ = [
     "Action",
     "AgentExecutionEngine",
+    "AgentWorkflowEngine",
     "AgentsError",
     "BaseAgent",
     "ChatAgent",
@@ -38,8 +52,11 @@ __all__ = [
     "Episode",
     "GenerationRequest",
     "LLMPolicy",
+    "MatchSetting",
     "MathAgent",
+    "ModelOutput",
     "PassAtK",
+    "Player",
     "Renderer",
     "RendererError",
     "RolloutEngine",
@@ -49,13 +66,19 @@ __all__ = [
     "SamplingParams",
     "ScriptedEngine",
     "Step",
+    "TerminationEvent",
     "TerminationReason",
     "TokenRecord",
     "ToolAgent",
     "Trajectory",
+    "TransientError",
     "TurnSpan",
     "UserError",
+    "Workflow",
+    "WorkflowError",
     "compute_pass_at_k",
     "evaluate",
+    "evaluate_match",
     "run_episode",
+    "run_match",
 ]

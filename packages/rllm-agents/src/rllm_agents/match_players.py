@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from rllm_agents.agent import BaseAgent
@@ -129,16 +129,10 @@ class ModelSeat(Seat):
         super().__init__(player.name or name, learns=player.learns)
         self._player = player
         sampling = player.sampling
-        drawn = derive_seed(sampling.seed if seed is None else seed, match_id, name)
+        drawn = derive_seed(seed if sampling.seed is None else sampling.seed, match_id, name)
         self.conversation = Conversation(
             ModelSetting(player.engine, player.renderer, limits),
-            SamplingParams(
-                temperature=sampling.temperature,
-                top_p=sampling.top_p,
-                top_k=sampling.top_k,
-                max_tokens=sampling.max_tokens,
-                seed=drawn,
-            ),
+            replace(sampling, seed=drawn),
             f"{match_id}/{name}",
         )
         self.num_cut_off = 0

@@ -72,7 +72,7 @@ class MatchWorkflow(Workflow):
             {seat: self._opponents.get(seat, player) for seat in self._seats},
             seed=task["seed"] if is_seed else None,
             task=None if is_seed or not task else task,
-            match_id=run.id,
+            match_id=uid,
             setting=MatchSetting(
                 env_kwargs=self._env_kwargs,
                 limits=replace(model.limits, max_steps=self._max_steps),
