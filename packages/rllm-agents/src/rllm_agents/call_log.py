@@ -1,10 +1,11 @@
 """What the model calls of one workflow run sampled, call by call, and whose tokens they are.
 
-Every finished call is kept with its exact ids. A later call whose conversation goes on where an
-earlier one ended gets that one's ids, unchanged, and the rendered rest; which call that is, is
-found in the text, so it does not matter who asks, nor in which order concurrent calls end. Where
-several calls go on from the same one, each of them becomes a sequence of its own, and the ids that
-they share are sampled in one of these and context in the others: nothing is learned twice.
+Every finished call is kept with its exact ids. A call whose conversation begins with an earlier
+one and its response goes on from it: its prompt is that one's ids, unchanged, and the rendered
+rest. Which call that is, the messages say, so it does not matter who asks, nor in which order
+concurrent calls end. Where several calls go on from the same one, each of them becomes a sequence
+of its own, and the ids that they share are sampled in one of these and context in the others:
+nothing is learned twice.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rllm_agents.errors import (
     TerminationEvent,
 )
 from rllm_agents.model_calls import ModelSetting
-from rllm_agents.renderer import check_messages
+from rllm_agents.renderer import Renderer, Transcript, check_messages
 from rllm_agents.types import (
     Completion,
     Message,
@@ -39,8 +40,8 @@ class CallPrompt:
     """None where the engine works on text."""
     room: int
     """Most tokens of the completion, at least 1."""
-    text: str
-    """What `token_ids` stand for, with the renderer's placeholders."""
+    transcript: Transcript | None
+    """Takes the completion; no other call has it."""
     previous: RecordedCall | None
     """The call that it goes on from."""
     num_first_prompt_ids: int
@@ -57,15 +58,9 @@ class RecordedCall:
     output: ModelOutput
     owner: str | None
     """`uid` of the trajectory that it was made for."""
-    text: str
-    """What prompt and completion stand for, without a stop token at the end."""
+    completion: Completion
     previous: RecordedCall | None
     num_first_prompt_ids: int
-
-    @property
-    def token_ids(self) -> tuple[int, ...]:
-        """Prompt and completion."""
-        return (*self.output.prompt_ids, *self.output.completion_ids)
 
 
 class CallLog:
@@ -78,6 +73,9 @@ class CallLog:
     def __init__(self, setting: ModelSetting) -> None:
         self._setting = setting
         self._calls: list[RecordedCall] = []
+        # By the response and the number of messages before it.
+        self._ends: dict[tuple[int, str], list[RecordedCall]] = {}
+        self._transcripts: dict[RecordedCall, Transcript] = {}
 
     @property
     def calls(self) -> list[RecordedCall]:
@@ -99,17 +97,16 @@ class CallLog:
         try:
             check_messages(messages)
             kept = tuple(dict(message) for message in messages)
+            previous = self._previous(kept, owner)
             if renderer is None:
-                return CallPrompt(kept, None, limits.max_response_length, "", None, 0)
-            text = renderer.shielded_text(kept)
+                return CallPrompt(kept, None, limits.max_response_length, None, previous, 0)
+            transcript = self._transcript_after(previous, renderer)
+            ids = transcript.prompt_ids(kept)
         except PromptTooLongError as error:
             reason = TerminationReason.MAX_PROMPT_LENGTH_EXCEEDED
             raise TerminationEvent(reason, str(error)) from error
         except RendererError as error:
             raise EpisodeFailure(TerminationReason.WORKFLOW_EXCEPTION, str(error)) from error
-        previous, ids = self._history(text, owner)
-        if ids is None:
-            ids = renderer.encode(text)
         num_first = len(ids) if previous is None else previous.num_first_prompt_ids
         if previous is None and len(ids) > limits.max_prompt_length:
             raise TerminationEvent(
@@ -122,7 +119,7 @@ class CallLog:
                 TerminationReason.MAX_RESPONSE_LENGTH_EXCEEDED,
                 f"a conversation of {len(ids)} tokens has no room for a response",
             )
-        return CallPrompt(kept, ids, room, text, previous, num_first)
+        return CallPrompt(kept, ids, room, transcript, previous, num_first)
 
     def add(
         self,
@@ -143,34 +140,52 @@ class CallLog:
             logprobs=completion.logprobs,
             weights_version=completion.weights_version,
         )
-        renderer = self._setting.renderer
-        text = prompt.text + renderer.cover(completion.text) if renderer is not None else ""
-        self._calls.append(
-            RecordedCall(
-                number,
-                len(self._calls),
-                output,
-                owner,
-                text,
-                prompt.previous,
-                prompt.num_first_prompt_ids,
-            )
+        call = RecordedCall(
+            number=number,
+            place=len(self._calls),
+            output=output,
+            owner=owner,
+            completion=completion,
+            previous=prompt.previous,
+            num_first_prompt_ids=prompt.num_first_prompt_ids,
         )
+        self._calls.append(call)
+        self._ends.setdefault((len(prompt.messages), completion.text), []).append(call)
+        if prompt.transcript is not None:
+            prompt.transcript.add(completion)
+            self._transcripts[call] = prompt.transcript
         return output
 
-    def _history(
-        self, text: str, owner: str | None
-    ) -> tuple[RecordedCall | None, tuple[int, ...] | None]:
-        """The call that a conversation goes on from, and the conversation's ids after it."""
-        renderer = self._setting.renderer
-        earlier = [c for c in self._calls if c.output.completion_ids and text.startswith(c.text)]
-        # The longest history; of equal ones the asker's own, then the newest.
-        earlier.sort(key=lambda c: (len(c.text), c.owner == owner, c.number), reverse=True)
-        for call in earlier:
-            ids = renderer.continuation(call.text, call.token_ids, text) if renderer else None
-            if ids is not None:
-                return call, ids
-        return None, None
+    def _previous(self, messages: tuple[Message, ...], owner: str | None) -> RecordedCall | None:
+        """The call that a conversation goes on from: the last one that is a beginning of it."""
+        for length in range(len(messages) - 1, 0, -1):
+            message = messages[length]
+            content = message.get("content")
+            if message["role"] != "assistant" or not isinstance(content, str):
+                continue
+            ended = self._ends.get((length, content), [])
+            same = [call for call in ended if call.output.messages == messages[:length]]
+            if same:
+                # Of equal ones the asker's own, then the newest.
+                return max(same, key=lambda call: (call.owner == owner, call.place))
+        return None
+
+    def _transcript_after(self, call: RecordedCall | None, renderer: Renderer) -> Transcript:
+        """A transcript that ends with a call: its own, or one made again where that has gone on."""
+        if call is None:
+            return renderer.transcript()
+        own = self._transcripts.pop(call, None)
+        if own is not None:
+            return own
+        history = []
+        while call is not None:
+            history.append(call)
+            call = call.previous
+        again = renderer.transcript()
+        for earlier in reversed(history):
+            again.prompt_ids(earlier.output.messages)
+            again.add(earlier.completion)
+        return again
 
 
 @dataclass(slots=True)
@@ -197,7 +212,7 @@ def token_records(owned: Sequence[tuple[int, RecordedCall]]) -> tuple[TokenRecor
     ends: dict[RecordedCall, _Sequence] = {}
     for index, call in sorted(owned, key=lambda pair: pair[1].place):
         ancestor = call.previous
-        while ancestor is not None and ancestor not in ends:
+        while ancestor is not None and not _continues(call, ends.get(ancestor)):
             ancestor = ancestor.previous
         if ancestor is None:
             sequence = _Sequence()
@@ -216,3 +231,10 @@ def token_records(owned: Sequence[tuple[int, RecordedCall]]) -> tuple[TokenRecor
     return tuple(
         TokenRecord(tuple(s.token_ids), tuple(s.logprobs), tuple(s.turns)) for s in sequences
     )
+
+
+def _continues(call: RecordedCall, sequence: _Sequence | None) -> bool:
+    """Whether a call's prompt begins with all of a sequence: templates may rewrite history."""
+    if sequence is None:
+        return False
+    return call.output.prompt_ids[: len(sequence.token_ids)] == tuple(sequence.token_ids)

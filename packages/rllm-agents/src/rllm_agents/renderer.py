@@ -143,27 +143,6 @@ class Renderer:
             return self._encode_short(text)
         return self._encode(text)
 
-    def continuation(self, before: str, ids: Sequence[int], text: str) -> tuple[int, ...] | None:
-        """Ids of a text that goes on where sampled ids ended.
-
-        Args:
-            before: What `ids` stand for: `shielded_text`, and the covered completion.
-            ids: The prompt and the completion, as sampled.
-            text: What is to be encoded, from `shielded_text`.
-
-        Returns:
-            `ids` and those of the rest of `text`; None where it does not go on so.
-        """
-        if not text.startswith(before):
-            return None
-        bridge = self.encode(text[len(before) :])
-        last = ids[-1]
-        if last in self.stop_token_ids:
-            if bridge[:1] != (last,):
-                return None  # the turn ended with a token that the template would not put there
-            bridge = bridge[1:]
-        return (*ids, *bridge)
-
     def _encode(self, text: str) -> tuple[int, ...]:
         ids: list[int] = []
         for piece, is_plain in self._shield.pieces(text):
@@ -302,7 +281,15 @@ class Transcript:
         if self._is_text_only or not self._drafts:
             return None
         draft = self._drafts[-1]
-        return self._renderer.continuation(draft.text, draft.token_ids, text)
+        if not text.startswith(draft.text):
+            return None
+        bridge = self._renderer.encode(text[len(draft.text) :])
+        last = draft.token_ids[-1]
+        if last in self._renderer.stop_token_ids:
+            if bridge[:1] != (last,):
+                return None  # the turn ended with a token that the template would not put there
+            bridge = bridge[1:]
+        return (*draft.token_ids, *bridge)
 
 
 @dataclass(frozen=True, slots=True)
