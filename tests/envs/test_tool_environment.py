@@ -5,6 +5,7 @@ import time
 import pytest
 
 from rllm_envs import CalculatorTool, EnvArgumentError, Tool, ToolEnvironment, math_reward_fn
+from rllm_envs.errors import SandboxError
 
 TASK = {"question": "47 * 83?", "answer": "3901"}
 
@@ -98,6 +99,83 @@ def test_what_cannot_be_run_is_answered_under_its_id(made, text):
     assert (reward, done) == (0.0, False)
 
 
+DEEP = '{"expression": ' + "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (DEEP, "Error: arguments are not JSON"),
+        ('{"expression": NaN}', "Error: arguments are not JSON (NaN is no JSON number)"),
+        ('{"expression": -Infinity}', "Error: arguments are not JSON"),
+        ('{"expression": ' + "9" * 5000 + "}", "Error: arguments are not JSON"),
+        ('{"expression": "\\ud800"}', "Error: a text holds half of a character pair"),
+        ({"expression": float("nan")}, "Error: a number must be finite"),
+        ({"expression": 10**5000}, "Error: an integer has more than"),
+        ({"expression": "1" * 10**6}, "Error: arguments are larger"),
+        ({"expression": "1" * 10**5}, "Error: the expression is longer"),
+        ("1" * 10**6, "Error: arguments must be a JSON object"),
+    ],
+)
+def test_hostile_arguments_are_answered_in_a_line(arguments, text):
+    env = make()
+    env.reset()
+    answer = env.step(call("calculator", arguments, "a"))[0]["tool_outputs"]["a"]
+    assert answer.startswith(text) or (arguments[:1] == "1" and answer.startswith("Error: argu"))
+    assert len(answer) < 300
+
+
+def test_hostile_calls_are_answered_each():
+    env = make(max_steps=1)
+    env.reset()
+    items = [
+        3, call("x" * 10**6, {}, "call_0"), {"id": 10**5000, "name": "\ud800"}, {"id": [1]},
+        call("calculator", {"expression": "1"}, "call_0"), {"name": ["a"]},
+    ]  # fmt: skip
+    observation, reward, done, info = env.step(items)
+    outputs = list(observation["tool_outputs"].values())
+    assert len(outputs) == 6 and outputs[4] == "1"
+    assert all(len(text) < 300 for text in outputs)
+    assert (reward, done) == (0.0, True) and len(info["response"]) <= 10_000
+
+
+def test_calls_beyond_a_number_are_refused():
+    env = make()
+    env.reset()
+    outputs = env.step([call("calculator", {"expression": "1"})] * 70)[0]["tool_outputs"]
+    assert list(outputs.values()) == ["1"] * 64 + ["Error: an action has at most 64 tool calls"] * 6
+
+
+@pytest.mark.parametrize("response", [[[1]], {"a": 1}, 42, None])
+def test_a_response_that_is_no_text_is_written_as_one(response):
+    env = make()
+    env.reset()
+    assert env.step(call("finish", {"response": response}))[3]["response"] == str(response)
+
+
+class BrokenTool(Tool):
+    """Need a sandbox that is down."""
+
+    name = "broken"
+
+    def forward(self, kind: str) -> str:
+        """Fail."""
+        raise {"sandbox": SandboxError, "value": ValueError, "exit": SystemExit}[kind]("down")
+
+
+def test_a_sandbox_that_fails_ends_the_episode_and_an_exception_is_an_answer():
+    env = make(tools=[BrokenTool])
+    env.reset()
+    outputs = env.step([call("broken", {"kind": k}, k) for k in ("value", "exit", "odd")])[0]
+    assert outputs["tool_outputs"] == {
+        "value": "Error: ValueError: down",
+        "exit": "Error: SystemExit: down",
+        "odd": "Error: KeyError: 'odd'",
+    }
+    with pytest.raises(SandboxError, match="down"):
+        env.step(call("broken", {"kind": "sandbox"}))
+
+
 def test_no_call_is_answered_with_no_outputs():
     env = make()
     env.reset()
@@ -173,7 +251,14 @@ def test_without_a_reward_function_it_warns_and_pays_nothing():
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"max_steps": 0}, {"tool_timeout": 0}, {"tools": ["none"]}, {"max_steps": 1.5}]
+    "arguments",
+    [
+        {"max_steps": 0},
+        {"tool_timeout": 0},
+        {"tool_timeout": float("nan")},
+        {"tools": ["none"]},
+        {"max_steps": 1.5},
+    ],
 )
 def test_arguments_out_of_range_are_refused(arguments):
     with pytest.raises(EnvArgumentError):

@@ -39,6 +39,8 @@ class AgentExecutionEngine:
             ``{"base_url": "http://localhost:30000/v1"}`` for example.
         tokenizer: Has the chat template. The transformers engine loads the model's own by default;
             without any, the engine gets messages and no token is counted.
+        renderer_args: More of the Renderer's arguments, `thinking` ("template", "keep" or "drop")
+            and `template_arguments`: ``{"template_arguments": {"enable_thinking": False}}``.
         sampling_params: SamplingParams or a mapping of its fields; ``"model"`` in a mapping names
             the model as in `rollout_engine_args`. With a seed, each request and each turn gets a
             stream of its own.
@@ -67,6 +69,7 @@ class AgentExecutionEngine:
         rollout_engine: RolloutEngine | None = None,
         rollout_engine_args: Mapping[str, Any] | None = None,
         tokenizer: ChatTokenizer | None = None,
+        renderer_args: Mapping[str, Any] | None = None,
         sampling_params: SamplingParams | Mapping[str, Any] | None = None,
         max_response_length: int = 8192,
         max_prompt_length: int = 4096,
@@ -96,7 +99,12 @@ class AgentExecutionEngine:
                 "sampling_params"
             )
         engine, renderer = make_engine_and_renderer(
-            rollout_engine or engine_name, rollout_engine_args, model, tokenizer, limits
+            rollout_engine or engine_name,
+            rollout_engine_args,
+            model,
+            tokenizer,
+            limits,
+            renderer_args,
         )
         self._owned_engine = engine if rollout_engine is None else None
         self._n_parallel_agents = n_parallel_agents

@@ -26,6 +26,7 @@ def make_engine_and_renderer(
     model: Any,
     tokenizer: ChatTokenizer | None,
     limits: RolloutLimits,
+    renderer_args: Mapping[str, Any] | None = None,
 ) -> tuple[RolloutEngine, Renderer | None]:
     """Make what is not there yet: the tokenizer of the model, the renderer, the engine.
 
@@ -35,6 +36,7 @@ def make_engine_and_renderer(
         model: Of the engine to make, where `arguments` has none.
         tokenizer: Of the model; None loads the one beside a local engine's model.
         limits: How long a prompt may become.
+        renderer_args: `thinking` and `template_arguments` of the Renderer.
 
     Returns:
         The engine, and the renderer, which is None where the engine works on text.
@@ -54,18 +56,30 @@ def make_engine_and_renderer(
             tokenizer = _load_tokenizer(arguments)
         arguments["tokenizer"] = tokenizer
     renderer = None
+    if tokenizer is None and renderer_args:
+        raise UserError("renderer_args have no effect without a tokenizer; give `tokenizer` too")
     if tokenizer is not None:
-        max_characters = _MAX_CHARACTERS_PER_TOKEN * limits.max_context_length
-        try:
-            renderer = Renderer(tokenizer, max_prompt_characters=max_characters)
-        except RendererError as error:
-            raise UserError(f"the tokenizer cannot be used: {error}") from error
+        renderer = _make_renderer(tokenizer, limits, renderer_args or {})
         # The template may end a turn with a token that the model's config does not name.
         if takes_model and (is_remote or len(renderer.stop_token_ids) > 1):
             arguments.setdefault("stop_token_ids", renderer.stop_token_ids)
     if isinstance(engine, str):
         engine = build_rollout_engine(engine, arguments)
     return engine, renderer
+
+
+def _make_renderer(
+    tokenizer: ChatTokenizer, limits: RolloutLimits, arguments: Mapping[str, Any]
+) -> Renderer:
+    allowed = ("thinking", "template_arguments")
+    for name in arguments:
+        if name not in allowed:
+            raise UserError(f"renderer_args may hold {' and '.join(allowed)}; got {name!r:.80}")
+    max_characters = _MAX_CHARACTERS_PER_TOKEN * limits.max_context_length
+    try:
+        return Renderer(tokenizer, max_prompt_characters=max_characters, **arguments)
+    except RendererError as error:
+        raise UserError(f"the tokenizer cannot be used: {error}") from error
 
 
 def _load_tokenizer(arguments: Mapping[str, Any]) -> ChatTokenizer:

@@ -52,6 +52,7 @@ class AgentWorkflowEngine:
         rollout_engine: A ready one instead, which stays the caller's to close.
         rollout_engine_args: Keyword arguments of the engine to make.
         tokenizer: Has the chat template; see AgentExecutionEngine.
+        renderer_args: More of the Renderer's arguments, `thinking` and `template_arguments`.
         sampling_params: SamplingParams or a mapping of its fields. With a seed, each request and
             each call gets a stream of its own.
         max_prompt_length: Most tokens of the first prompt of a conversation.
@@ -81,6 +82,7 @@ class AgentWorkflowEngine:
         rollout_engine: RolloutEngine | None = None,
         rollout_engine_args: Mapping[str, Any] | None = None,
         tokenizer: ChatTokenizer | None = None,
+        renderer_args: Mapping[str, Any] | None = None,
         sampling_params: SamplingParams | Mapping[str, Any] | None = None,
         max_prompt_length: int = 4096,
         max_response_length: int = 8192,
@@ -115,7 +117,12 @@ class AgentWorkflowEngine:
                 "sampling_params"
             )
         engine, renderer = make_engine_and_renderer(
-            rollout_engine or engine_name, rollout_engine_args, model, tokenizer, limits
+            rollout_engine or engine_name,
+            rollout_engine_args,
+            model,
+            tokenizer,
+            limits,
+            renderer_args,
         )
         self._owned_engine = engine if rollout_engine is None else None
         self._limits = limits

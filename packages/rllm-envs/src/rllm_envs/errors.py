@@ -27,7 +27,14 @@ class EpisodeError(RllmEnvsError, gymnasium.error.ResetNeeded):
     """``step`` is called before ``reset``, or after the end of an episode."""
 
 
-class EnvProcessError(RllmEnvsError, RuntimeError):
+class InfrastructureError(RllmEnvsError, RuntimeError):
+    """What an environment or a tool relies on failed, so nothing is known of what the agent did.
+
+    It is never an observation: an episode that meets it has failed and has no reward.
+    """
+
+
+class EnvProcessError(InfrastructureError):
     """The process of an environment died, hung or could not be started."""
 
 
@@ -43,16 +50,20 @@ class ReferenceAnswerError(DatasetError):
     """A reference answer cannot be read, so nothing can be graded against it."""
 
 
-class GradingError(RllmEnvsError, RuntimeError):
+class GradingError(InfrastructureError):
     """The process that compares mathematical expressions cannot be started."""
 
 
-class SandboxError(RllmEnvsError, RuntimeError):
+class SandboxError(InfrastructureError):
     """A sandbox failed, not the program in it; nothing is known of what the program would do."""
 
 
 class SandboxUnavailableError(SandboxError):
     """This machine does not reach the level of isolation that was asked for."""
+
+
+class ToolServerError(InfrastructureError):
+    """A server of tools cannot be reached, or ends each time it is started."""
 
 
 class MissingDependencyError(RllmEnvsError, ImportError):
@@ -68,6 +79,13 @@ class ContractError(RllmEnvsError, AssertionError):
 
 
 def excerpt(value: object, limit: int = 80) -> str:
-    """Return the start of ``repr(value)``, at most ``limit`` characters, for error messages."""
-    text = repr(value) if not isinstance(value, str) else repr(value[: limit + 1])
+    """Return the start of ``repr(value)``, at most ``limit`` characters, for error messages.
+
+    A value that cannot be written (nested too deep, an integer of thousands of digits) is named by
+    its type.
+    """
+    try:
+        text = repr(value) if not isinstance(value, str) else repr(value[: limit + 1])
+    except (RecursionError, ValueError):
+        text = f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +16,7 @@ REFERENCE_FIELDS = ("ground_truth", "answer")
 HIDDEN_FIELDS = (
     *REFERENCE_FIELDS,
     *("solution", "canonical_solution", "tests", "test", "test_list", "challenge_test_list"),
-    *("test_cases", "input_output", "inputs", "outputs", "private_test_cases"),
+    *("test_cases", "input_output", "inputs", "outputs", "private_test_cases", "stations"),
 )
 """Fields of a task that an agent must not see."""
 
@@ -31,6 +31,21 @@ class RewardOutput:
     """Whether the action solves the task."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """How the reward came about; JSON values."""
+
+
+def as_reward_output(graded: RewardOutput | float) -> RewardOutput:
+    """Return what a reward function gave as a ``RewardOutput``; a number above 0 is correct.
+
+    Raises:
+        TypeError: It is neither; a reward function must return one of the two.
+    """
+    if isinstance(graded, RewardOutput):
+        return replace(graded, reward=float(graded.reward))
+    if not isinstance(graded, int | float) and not hasattr(graded, "__float__"):
+        raise TypeError(
+            f"a reward function must return a RewardOutput or a number, got {excerpt(graded)}"
+        )
+    return RewardOutput(float(graded), float(graded) > 0)
 
 
 def math_reward_fn(task_info: Mapping[str, Any], action: str) -> RewardOutput:

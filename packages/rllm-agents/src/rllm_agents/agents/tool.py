@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rllm_agents.agent import BaseAgent
@@ -12,7 +12,8 @@ from rllm_agents.errors import UserError
 from rllm_agents.tool_parsers import MalformedCall, ToolCall, get_tool_parser
 from rllm_agents.types import Action, Message, Trajectory
 from rllm_envs.errors import EnvArgumentError
-from rllm_envs.tools import Tool, make_tools
+from rllm_envs.tools import make_tools
+from rllm_envs.tools.catalog import ToolSpec, ToolSpecs
 
 MALFORMED_CALL = "malformed_tool_call"
 """Name under which the environment gets a call that could not be read."""
@@ -34,7 +35,8 @@ class ToolAgent(BaseAgent):
 
     Args:
         system_prompt: Stands before the presentation of the tools.
-        parser_name: How the model writes calls; a key of `tool_parsers.TOOL_PARSERS`.
+        parser_name: How the model writes calls; a key of `tool_parsers.TOOL_PARSERS`, or ``vllm:``
+            and the name of a tool parser of vLLM, where that is installed.
         tools: Tools by name, class or object, as `rllm_envs.tools.make_tools` takes them.
         tool_map: Tools under names of the caller's choice, instead of `tools`.
 
@@ -46,8 +48,8 @@ class ToolAgent(BaseAgent):
         self,
         system_prompt: str = _DEFAULT_PROMPT,
         parser_name: str = "qwen",
-        tools: Iterable[str | type[Tool] | Tool] | None = None,
-        tool_map: Mapping[str, str | type[Tool] | Tool] | None = None,
+        tools: ToolSpecs | None = None,
+        tool_map: Mapping[str, ToolSpec] | None = None,
     ) -> None:
         self._parser = get_tool_parser(parser_name)
         try:

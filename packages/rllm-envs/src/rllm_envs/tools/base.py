@@ -1,31 +1,21 @@
-"""``Tool``: a typed Python method that an agent calls by name with JSON arguments."""
+"""``Tool``: a typed Python function that an agent calls by name with JSON arguments."""
 
 import inspect
 import re
-import types
-import typing
-from abc import ABC
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from rllm_envs.errors import EnvArgumentError, SandboxError, ToolError, excerpt
-
-_JSON_TYPES: dict[Any, str] = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    list: "array",
-    dict: "object",
-}
-_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-}
+from rllm_envs.errors import (
+    EnvArgumentError,
+    InfrastructureError,
+    MissingDependencyError,
+    ToolError,
+    excerpt,
+)
+from rllm_envs.tools.signature import Signature, signature_of
+from rllm_envs.tools.values import check_plain, check_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,39 +30,69 @@ class ToolOutput:
     """Whether the call failed."""
 
 
+class ToolSource(ABC):
+    """Several tools that share something, such as the connection to a server.
+
+    It may stand wherever a tool may: ``tools=[source]`` gives all its tools.
+    """
+
+    @property
+    @abstractmethod
+    def tools(self) -> Mapping[str, "Tool"]:
+        """The tools by name; each has this object as its ``source``."""
+
+    @abstractmethod
+    def for_episode(self) -> "ToolSource":
+        """Return the source that serves one episode: itself, unless episodes must not share it."""
+
+    @abstractmethod
+    def end_episode(self) -> None:
+        """Release what a source of one episode holds; calling twice is harmless."""
+
+
 class Tool(ABC):
     """A tool: set ``name`` and write ``forward`` with annotated parameters and a docstring.
 
     The first paragraph of the class docstring (or ``description``) says what the tool does; the
-    ``Args:`` of ``forward`` say what each parameter means; the annotations give the types. Allowed
-    annotations are str, int, float, bool, list and dict, also with ``| None`` and a default.
+    ``Args:`` of ``forward`` say what each parameter means; the annotations give the types: str,
+    int, float, bool, list[T], dict[str, T], Literal, Enum, TypedDict, dataclass, unions of these,
+    ``| None``, with or without defaults. A plain function becomes a tool by ``from_function``.
 
     ``forward`` raises :class:`ToolError` with a message for the agent where it cannot answer. A
     tool may be called from several threads at once.
     """
 
-    name: ClassVar[str]
+    name: str
     """What the agent calls it: letters, digits, ``_`` and ``-``."""
-    description: ClassVar[str] = ""
+    description: str = ""
     """What it does, in a sentence; the docstring's first paragraph by default."""
+    source: ToolSource | None = None
+    """What the tool shares with others, if anything."""
+
+    _signature: Signature
+
+    forward: Any
+    """The method that does the work; its signature is the tool's."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if inspect.isabstract(cls) or "forward" not in cls.__dict__:
             return
-        if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", getattr(cls, "name", "")) is None:
-            raise EnvArgumentError(
-                f"{cls.__name__}.name must be 1 to 64 letters, digits, '_' and '-', got "
-                f"{getattr(cls, 'name', None)!r}"
-            )
+        _check_name(getattr(cls, "name", None), f"{cls.__name__}.name")
         if not cls.description:
-            cls.description = " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split())
-        cls._parameters = _parameters_of(cls.forward, cls.__name__)
+            cls.description = _first_paragraph(cls)
+        cls._signature = signature_of(cls.forward, f"{cls.__name__}.forward", is_method=True)
 
-    _parameters: ClassVar[dict[str, Any]]
+    @staticmethod
+    def from_function(function: Callable[..., Any]) -> "Tool":
+        """Return a plain function as a tool; usable as a decorator.
 
-    forward: Any
-    """The method that does the work; its signature is the tool's."""
+        Its name, its docstring and its annotations are the tool's, as with a class.
+
+        Raises:
+            EnvArgumentError: It is no plain function, or its signature cannot be described.
+        """
+        return _FunctionTool(function)
 
     def for_episode(self) -> "Tool":
         """Return the tool that serves one episode: itself, unless it keeps something for each."""
@@ -82,6 +102,11 @@ class Tool(ABC):
         """Release what a tool of one episode holds; the default holds nothing."""
 
     @property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON schema of the object of arguments."""
+        return self._signature.parameters
+
+    @property
     def schema(self) -> dict[str, Any]:
         """The tool as the JSON schema of a function, as chat templates and servers take it."""
         return {
@@ -89,7 +114,7 @@ class Tool(ABC):
             "function": {
                 "name": self.name,
                 "description": self.description,
-                "parameters": self._parameters,
+                "parameters": self.parameters,
             },
         }
 
@@ -97,83 +122,104 @@ class Tool(ABC):
         """Check the arguments, run the tool and return its text.
 
         Raises:
-            SandboxError: The sandbox that the tool needs failed, which is no answer to the agent.
+            InfrastructureError: What the tool needs failed, which is no answer to the agent.
+            MissingDependencyError: A library that the tool needs is not installed.
         """
         try:
             self.check_arguments(arguments)
-            return ToolOutput(self.name, str(self.forward(**arguments)))
-        except SandboxError:
+            return ToolOutput(self.name, _whole(str(self.run(arguments))))
+        except (InfrastructureError, MissingDependencyError):
             raise
         except ToolError as error:
-            return ToolOutput(self.name, f"Error: {error}", is_error=True)
-        except Exception as error:
+            return ToolOutput(self.name, _whole(f"Error: {error}"), is_error=True)
+        except (Exception, SystemExit) as error:
             # A tool is a stranger's code: whatever it raises is the agent's to read, not ours.
             text = f"Error: {type(error).__name__}: {error}"
-            return ToolOutput(self.name, text[:2000], is_error=True)
+            return ToolOutput(self.name, _whole(text[:2000]), is_error=True)
+
+    def run(self, arguments: dict[str, Any]) -> Any:
+        """Return the result for arguments that fit the schema; ``forward`` by default."""
+        return self.forward(**self._signature.converted(arguments))
 
     def check_arguments(self, arguments: Any) -> None:
         """Raise :class:`ToolError` unless the arguments fit the schema."""
-        if not isinstance(arguments, dict):
-            raise ToolError(f"arguments must be a JSON object, got {excerpt(arguments)}")
-        properties = self._parameters["properties"]
-        for name in self._parameters["required"]:
-            if name not in arguments:
-                raise ToolError(f"{self.name} needs the argument {name!r}")
-        for name, value in arguments.items():
-            if name not in properties:
-                allowed = ", ".join(properties) or "none"
-                raise ToolError(f"{self.name} has no argument {name!r}; it takes: {allowed}")
-            expected = properties[name].get("type")
-            if expected is not None and not _fits(value, expected, properties[name]):
-                raise ToolError(f"{name!r} must be of type {expected}, got {excerpt(value)}")
+        check_call(self.name, arguments, self.parameters)
 
 
-def _fits(value: Any, expected: str, schema: dict[str, Any]) -> bool:
-    if value is None:
-        return bool(schema.get("nullable"))
-    if isinstance(value, bool):
-        return expected == "boolean"
-    return isinstance(value, _PYTHON_TYPES[expected])
+def check_call(name: str, arguments: Any, parameters: Mapping[str, Any]) -> None:
+    """Raise unless the arguments of a call are plain JSON and fit the schema of its parameters.
+
+    Where the schema does not speak of ``additionalProperties``, an unknown name is refused.
+
+    Raises:
+        ToolError: They do not fit.
+    """
+    if not isinstance(arguments, dict):
+        raise ToolError(f"arguments must be a JSON object, got {excerpt(arguments)}")
+    check_plain(arguments)
+    properties = parameters.get("properties", {})
+    for needed in parameters.get("required", ()):
+        if needed not in arguments:
+            raise ToolError(f"{name} needs the argument {needed!r}")
+    others = parameters.get("additionalProperties", False)
+    for key, value in arguments.items():
+        if key not in properties and others is False:
+            allowed = ", ".join(properties) or "none"
+            raise ToolError(f"{name} has no argument {excerpt(key)}; it takes: {allowed}")
+        check_value(value, properties.get(key, others), excerpt(key), parameters)
 
 
-def _parameters_of(forward: Any, owner: str) -> dict[str, Any]:
-    hints = typing.get_type_hints(forward)
-    meanings = _argument_docs(inspect.getdoc(forward) or "")
-    properties: dict[str, Any] = {}
-    required = []
-    for name, parameter in list(inspect.signature(forward).parameters.items())[1:]:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise EnvArgumentError(f"{owner}.forward must name its parameters, not take *{name}")
-        properties[name] = _type_schema(hints.get(name), f"{owner}.forward({name})")
-        if name in meanings:
-            properties[name]["description"] = meanings[name]
-        if parameter.default is parameter.empty:
-            required.append(name)
-    return {"type": "object", "properties": properties, "required": required}
+class _FunctionTool(Tool):
+    """A plain function as a tool."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not inspect.isfunction(function) or inspect.iscoroutinefunction(function):
+            raise EnvArgumentError(
+                f"Tool.from_function takes a function that is not async, got {excerpt(function)}; "
+                "write a subclass of Tool for anything else"
+            )
+        self.name = _check_name(function.__name__, "the name of a function")
+        self.description = _first_paragraph(function)
+        self._signature = signature_of(function, function.__name__, is_method=False)
+        self.forward = function
 
 
-def _type_schema(annotation: Any, where: str) -> dict[str, Any]:
-    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
-        options = [option for option in typing.get_args(annotation) if option is not type(None)]
-        if len(options) == 1:
-            return _type_schema(options[0], where) | {"nullable": True}
-    plain = typing.get_origin(annotation) or annotation
-    if plain not in _JSON_TYPES:
-        allowed = ", ".join(kind.__name__ for kind in _JSON_TYPES)
-        raise EnvArgumentError(f"{where} must be annotated with one of {allowed}")
-    return {"type": _JSON_TYPES[plain]}
+def episode_tools(tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """Return the tools that serve one episode, by the same names; close them by ``close_tools``.
+
+    Tools of one source get the same source of the episode.
+    """
+    sources: dict[int, ToolSource] = {}
+    made = {}
+    for name, tool in tools.items():
+        if tool.source is None:
+            made[name] = tool.for_episode()
+            continue
+        key = id(tool.source)
+        if key not in sources:
+            sources[key] = tool.source.for_episode()
+        made[name] = sources[key].tools[tool.name]
+    return made
 
 
-def _argument_docs(docstring: str) -> dict[str, str]:
-    """Return what the ``Args:`` section says of each argument, continuation lines joined."""
-    section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", docstring, re.MULTILINE)
-    meanings: dict[str, str] = {}
-    name = ""
-    for line in section.group(1).splitlines() if section else ():
-        entry = re.match(r"^ {4}(\w+)(?: \(.*?\))?:\s*(.*)", line)
-        if entry:
-            name = entry.group(1)
-            meanings[name] = entry.group(2).strip()
-        elif name and line.strip():
-            meanings[name] += " " + line.strip()
-    return meanings
+def close_tools(tools: Iterable[Tool]) -> None:
+    """Release what the tools of an episode hold, and their sources."""
+    for tool in tools:
+        tool.close()
+        if tool.source is not None:
+            tool.source.end_episode()
+
+
+def _check_name(name: Any, what: str) -> str:
+    if not isinstance(name, str) or re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) is None:
+        raise EnvArgumentError(f"{what} must be 1 to 64 letters, digits, '_' and '-', got {name!r}")
+    return name
+
+
+def _first_paragraph(described: Any) -> str:
+    return " ".join((inspect.getdoc(described) or "").partition("\n\n")[0].split())
+
+
+def _whole(text: str) -> str:
+    """Return a text that UTF-8 can hold: halves of character pairs are replaced."""
+    return text.encode("utf-8", "replace").decode()

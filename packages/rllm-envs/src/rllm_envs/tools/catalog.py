@@ -1,24 +1,34 @@
 """The tools that are known by name."""
 
-from collections.abc import Iterable, Mapping
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
 
-from rllm_envs.errors import EnvArgumentError
-from rllm_envs.tools.base import Tool
+from rllm_envs.errors import EnvArgumentError, excerpt
+from rllm_envs.tools.base import Tool, ToolSource
 from rllm_envs.tools.calculator import CalculatorTool
+from rllm_envs.tools.files import FilesTool
 from rllm_envs.tools.python import PythonTool
 from rllm_envs.tools.retrieval import LocalRetrievalTool
+from rllm_envs.tools.sql import SqlTool
 
-TOOLS: Mapping[str, type[Tool]] = {
-    tool.name: tool for tool in (CalculatorTool, PythonTool, LocalRetrievalTool)
-}
+_CLASSES: tuple[type[Tool], ...] = (
+    CalculatorTool,
+    PythonTool,
+    LocalRetrievalTool,
+    SqlTool,
+    FilesTool,
+)
+TOOLS: Mapping[str, type[Tool]] = {tool.name: tool for tool in _CLASSES}
 """Tool classes by the name that ``tools=[...]`` accepts."""
 
 ToolSpec = str | type[Tool] | Tool
 """A tool as a user gives it: a name of ``TOOLS``, a class made without arguments, or an object."""
+ToolSpecs = Iterable[ToolSpec | ToolSource]
+"""Tools as a user gives them; a source stands for all its tools."""
 
 
 def make_tools(
-    tools: Iterable[ToolSpec] | None = None, tool_map: Mapping[str, ToolSpec] | None = None
+    tools: ToolSpecs | None = None, tool_map: Mapping[str, ToolSpec] | None = None
 ) -> dict[str, Tool]:
     """Return tool objects by the name under which the agent calls them.
 
@@ -36,11 +46,19 @@ def make_tools(
     if tool_map is not None:
         return {name: _make_tool(spec) for name, spec in tool_map.items()}
     made: dict[str, Tool] = {}
-    for tool in map(_make_tool, tools or ()):
+    for tool in _each_tool(tools or ()):
         if tool.name in made:
             raise EnvArgumentError(f"two tools are named {tool.name!r}; give them through tool_map")
         made[tool.name] = tool
     return made
+
+
+def _each_tool(specs: ToolSpecs) -> Iterator[Tool]:
+    for spec in specs:
+        if isinstance(spec, ToolSource):
+            yield from spec.tools.values()
+        else:
+            yield _make_tool(spec)
 
 
 def _make_tool(spec: ToolSpec) -> Tool:
@@ -52,4 +70,7 @@ def _make_tool(spec: ToolSpec) -> Tool:
         return TOOLS[spec]()
     if isinstance(spec, type) and issubclass(spec, Tool):
         return spec()
-    raise EnvArgumentError(f"a tool must be a name, a Tool class or a Tool, got {spec!r:.80}")
+    remedy = "; Tool.from_function makes one of a function" if inspect.isfunction(spec) else ""
+    raise EnvArgumentError(
+        f"a tool must be a name, a Tool class or a Tool, got {excerpt(spec)}{remedy}"
+    )

@@ -7,9 +7,10 @@ from typing import Any
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
-from rllm_envs.errors import EnvArgumentError, excerpt
+from rllm_envs.errors import EnvArgumentError, ToolError, excerpt
 from rllm_envs.parsing import strip_thoughts
-from rllm_envs.tools import make_tools
+from rllm_envs.tools import Tool, close_tools, episode_tools, make_tools
+from rllm_envs.tools.values import read_json
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 
@@ -50,6 +51,7 @@ class ToolWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
             raise EnvArgumentError(f"max_turns must be an integer of at least 2, got {max_turns!r}")
         self.max_turns = max_turns
         self._tools = make_tools(names)
+        self._episode_tools: dict[str, Tool] = {}
         self._turn = 0
 
     def may_block(self, task: Any) -> bool:
@@ -61,6 +63,8 @@ class ToolWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
     ) -> tuple[str, dict[str, Any]]:
         """Reset the environment; the observation ends with the list of tools."""
         observation, info = self.env.reset(seed=seed, options=options)
+        self._release()
+        self._episode_tools = episode_tools(self._tools)
         self._turn = 0
         return f"{observation}\n\n{self._instructions()}", self._counted(info)
 
@@ -79,29 +83,38 @@ class ToolWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
             truncated = True
         return observation, reward, terminated, truncated, self._counted(info)
 
+    def close(self) -> None:
+        """Release what the tools of the episode hold, and close the environment."""
+        self._release()
+        super().close()
+
+    def _release(self) -> None:
+        tools, self._episode_tools = self._episode_tools, {}
+        close_tools(tools.values())
+
     def _run(self, call: str) -> tuple[str, bool]:
         """Return the tool's text, and whether there was a call to make."""
         try:
-            fields = json.loads(call)
-        except (ValueError, RecursionError) as error:
-            return f"Error: the tool call is not JSON ({error})", False
+            fields = read_json(call)
+        except ToolError as error:
+            return f"Error: the tool call is not JSON: {error}", False
         name = fields.get("name") if isinstance(fields, dict) else None
         if not isinstance(name, str):
             return f"Error: a tool call needs a name, got {excerpt(fields)}", False
-        if name not in self._tools:
+        if name not in self._episode_tools:
             known = ", ".join(self._tools)
             return f"Error: no tool is named {excerpt(name)}; known tools: {known}", False
         arguments = fields.get("arguments", {})
         if not isinstance(arguments, dict):
             return f"Error: arguments must be a JSON object, got {excerpt(arguments)}", False
-        return self._tools[name].call(arguments).text, True
+        return self._episode_tools[name].call(arguments).text, True
 
     def _instructions(self) -> str:
         lines = ["You may call a tool before you answer. Tools:"]
         for tool in self._tools.values():
             function = tool.schema["function"]
             arguments = ", ".join(
-                f"{name} ({schema['type']})"
+                f"{name} ({_kind(schema)})"
                 for name, schema in function["parameters"]["properties"].items()
             )
             lines.append(f"- {tool.name}({arguments}): {function['description']}")
@@ -114,6 +127,13 @@ class ToolWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
     def _counted(self, info: dict[str, Any]) -> dict[str, Any]:
         turns = {"turn": self._turn, "turns_left": self.max_turns - self._turn}
         return {"tool_call": False, **info, **turns}
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """Return what an argument must be, in a few words."""
+    if "enum" in schema:
+        return " or ".join(json.dumps(choice) for choice in schema["enum"])
+    return str(schema.get("type", "any value"))
 
 
 def _tool_call(action: str) -> str | None:

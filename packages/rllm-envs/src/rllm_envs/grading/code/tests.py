@@ -122,15 +122,15 @@ def _assertion_suite(task: Mapping[str, Any]) -> TestSuite:
         raise TaskError(f"'test_list' must be a list of assertions, got {excerpt(codes)}")
     prelude = _joined(task, ("test_setup_code", "test_imports"))
     known = _names_defined(prelude, "test_setup_code")
-    tests: list[Test] = []
+    tests: list[AssertTest] = []
     for number, code in enumerate(codes):
         used = _names_used(_text(code, f"test_list[{number}]"), f"test_list[{number}]")
         tests.append(AssertTest(code, {name: name for name in sorted(used - known)}))
-    entry = str(task.get("entry_point") or next(iter(tests[0].proxies), "")) if tests else ""
-    return _suite(tests, entry, prelude)
+    first = next((name for test in tests for name in test.proxies), "")
+    return _suite(tests, str(task.get("entry_point") or first), prelude)
 
 
-def _suite(tests: list[Test], entry: str, prelude: str) -> TestSuite:
+def _suite(tests: Sequence[Test], entry: str, prelude: str) -> TestSuite:
     tree = _parsed(prelude, "prompt")
     classes = tuple(node.name for node in tree.body if isinstance(node, ast.ClassDef))
     return TestSuite(tuple(tests), entry, prelude, classes)
@@ -275,6 +275,12 @@ def _names_defined(code: str, where: str) -> set[str]:
 
 def _names_used(code: str, where: str) -> set[str]:
     """Return the names that code takes from outside of it."""
-    nodes = ast.walk(_parsed(code, where))
-    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    _parsed(code, where)
+    top = symtable.symtable(code, where, "exec")
+    used = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
+    tables = list(top.get_children())
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        used |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
     return used - _names_defined(code, where) - set(dir(builtins))
