@@ -11,11 +11,14 @@ from workflow_fakes import FaultyEngine, TaggedEngine, run_one, run_tasks, user,
 
 from rllm_agents import (
     AgentWorkflowEngine,
+    ChatAgent,
     Episode,
     RolloutRequest,
     SamplingParams,
     ScriptedEngine,
+    Step,
     TerminationReason,
+    Trajectory,
     TransientError,
     UserError,
     Workflow,
@@ -337,6 +340,43 @@ def test_multi_turn_equals_what_the_execution_engine_runs() -> None:
     assert [s.mc_return for s in episodes[0].steps] == [1.5, 1.0]
     assert [len(e.trajectory.token_records) for e in episodes] == [1, 1, 1]
     assert ledger.is_balanced
+
+
+class ClearsInPlace(EchoAgent):
+    """Empties the trajectory that it has, which an earlier episode may hold."""
+
+    def reset(self) -> None:
+        super().reset()
+        self.trajectory.steps.clear()
+
+
+@pytest.mark.parametrize("agent_cls", [EchoAgent, ChatAgent, ClearsInPlace])
+def test_an_instance_plays_task_after_task_with_the_same_agent(agent_cls: Any) -> None:
+    episodes = run_tasks(
+        MultiTurnWorkflow,
+        [{"rewards": [0.0] * i + [1.0]} for i in range(4)],
+        workflow_args={"agent_cls": agent_cls, "env_cls": CountingEnv},
+        n_parallel_tasks=1,
+    )
+    assert [e.error for e in episodes] == [None] * 4
+    assert [len(e.steps) for e in episodes] == [1, 2, 3, 4]
+    assert [len(e.trajectory.token_records[0].turns) for e in episodes] == [1, 2, 3, 4]
+    assert len({e.trajectory.uid for e in episodes}) == 4 or agent_cls is ClearsInPlace
+
+
+def test_an_agent_that_keeps_its_steps_is_told_so() -> None:
+    class Keeps(EchoAgent):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mine = Trajectory(steps=[Step()])
+
+        @property
+        def trajectory(self) -> Trajectory:
+            return self.mine
+
+    episode = run_one(MultiTurnWorkflow, workflow_args={"agent_cls": Keeps, "env_cls": CountingEnv})
+    assert episode.termination_reason is TerminationReason.AGENT_EXCEPTION
+    assert "renew it" in (episode.error or "")
 
 
 def test_rewards_of_steps_are_shaped_and_discounted_as_asked() -> None:

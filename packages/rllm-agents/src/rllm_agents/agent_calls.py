@@ -29,6 +29,23 @@ def call_agent(name: str, function: Callable[..., _T], *arguments: Any) -> _T:
         ) from error
 
 
+def reset_agent(agent: BaseAgent) -> None:
+    """Reset an agent that has played before, so that it begins a new trajectory.
+
+    Raises:
+        EpisodeFailure: It raised, or keeps its steps.
+    """
+    call_agent("reset", agent.reset)
+    if trajectory_of(agent).steps:
+        # The base class's own, which the `reset` of a subclass need not know of.
+        agent._trajectory = Trajectory()
+    if trajectory_of(agent).steps:
+        raise EpisodeFailure(
+            TerminationReason.AGENT_EXCEPTION,
+            f"{type(agent).__name__} keeps the steps of its trajectory in reset; renew it there",
+        )
+
+
 def conversation_of(agent: BaseAgent) -> tuple[Message, ...]:
     """Return the messages that the next response answers.
 

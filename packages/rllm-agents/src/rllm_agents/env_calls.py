@@ -11,6 +11,7 @@ from rllm_agents.call_threads import EnvCall, EnvThreads, Outcome, contain_on_lo
 from rllm_agents.errors import EpisodeFailure, in_words
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.types import TerminationReason
+from rllm_envs import GymEnv
 from rllm_envs.errors import GradingError, ReferenceAnswerError
 
 # How long a call that was given up may still run before `close` is called beside it.
@@ -217,3 +218,12 @@ def broke_contract(name: str, wanted: str, got: Any) -> EpisodeFailure:
         TerminationReason.ENV_PROTOCOL,
         f"{name} of the environment must return {wanted}, got {type(got).__name__}{hint}",
     )
+
+
+def may_block_when_made(env_class: Any) -> bool:
+    """Whether constructing an environment of a class may block."""
+    # gymnasium.make returns at once. On the event loop, episodes begin in the order of requests
+    # in every run, which keeps batches of the rollout engine, and so the last bits, the same.
+    if isinstance(env_class, type) and issubclass(env_class, GymEnv):
+        return False
+    return getattr(env_class, "blocking", True) is not False

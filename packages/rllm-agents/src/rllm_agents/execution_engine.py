@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from rllm_agents.agent import BaseAgent
 from rllm_agents.argument_checks import check_count, check_fits
-from rllm_agents.env_calls import EnvThreads
+from rllm_agents.env_calls import EnvThreads, may_block_when_made
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.model_setup import make_engine_and_renderer, parse_sampling
@@ -18,7 +18,6 @@ from rllm_agents.rollout import RolloutSetting, run_episode
 from rllm_agents.rollout_engines.base import RolloutEngine
 from rllm_agents.rollout_requests import RolloutRequest, requests_of, run_requests
 from rllm_agents.types import Episode, SamplingParams
-from rllm_envs import GymEnv
 
 
 class AgentExecutionEngine:
@@ -119,7 +118,7 @@ class AgentExecutionEngine:
             limits=limits,
             sampling=sampling,
             gamma=gamma,
-            is_construction_blocking=_may_block_when_made(env_class),
+            is_construction_blocking=may_block_when_made(env_class),
         )
 
     @property
@@ -222,11 +221,3 @@ def _check_classes(agent_class: Any, agent_args: Mapping[str, Any], env_class: A
             f"{env_class!r} has none"
         )
     check_fits(agent_class, agent_args, "agent_args")
-
-
-def _may_block_when_made(env_class: Any) -> bool:
-    # gymnasium.make returns at once. On the event loop, episodes begin in the order of requests
-    # in every run, which keeps batches of the rollout engine, and so the last bits, the same.
-    if isinstance(env_class, type) and issubclass(env_class, GymEnv):
-        return False
-    return getattr(env_class, "blocking", True) is not False

@@ -10,7 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from rllm_agents.agent import BaseAgent
-from rllm_agents.agent_calls import call_agent, conversation_of, settle_step, trajectory_of
+from rllm_agents.agent_calls import (
+    call_agent,
+    conversation_of,
+    reset_agent,
+    settle_step,
+    trajectory_of,
+)
 from rllm_agents.attribution import finite_number
 from rllm_agents.env_calls import EnvSession
 from rllm_agents.errors import EpisodeFailure, TerminationEvent, in_words
@@ -84,7 +90,7 @@ class Workflow(ABC):
         """Begin a task: note it, and reset the agents that the workflow has as attributes."""
         self.task, self.uid = task, uid
         for _, agent in self._agents():
-            call_agent("reset", agent.reset)
+            reset_agent(agent)
 
     # What `run` may use
 
@@ -138,17 +144,22 @@ class Workflow(ABC):
         step.action = action.action if isinstance(action, Action) else action
         return step
 
-    def open_env(self, make_env: Callable[[], Any]) -> EnvSession:
+    def open_env(self, make_env: Callable[[], Any], *, is_blocking: bool = True) -> EnvSession:
         """Return an environment's session: ``await reset()``, ``await step(action)``.
 
         It is contained, has the engine's deadlines, and is closed when the task ends.
 
         Args:
-            make_env: Constructs the environment, in a thread.
+            make_env: Constructs the environment.
+            is_blocking: Whether the construction may block, and so runs in a thread; afterwards
+                the environment itself says (`blocking = False`).
         """
         setting = self.rollout_engine.setting
         session = EnvSession(
-            make_env, is_blocking=True, threads=setting.threads, limits=setting.model.limits
+            make_env,
+            is_blocking=is_blocking,
+            threads=setting.threads,
+            limits=setting.model.limits,
         )
         self.rollout_engine.run.env_sessions.append(session)
         return session
@@ -241,7 +252,7 @@ class Workflow(ABC):
         if agent is not None and reset:
             # An agent may empty the one that it has.
             trajectory = replace(trajectory, steps=list(trajectory.steps))
-            call_agent("reset", agent.reset)
+            reset_agent(agent)
         run = self.rollout_engine.run
         if all(trajectory is not made for made in run.trajectories):
             run.trajectories.append(trajectory)
@@ -260,7 +271,8 @@ class Workflow(ABC):
                 continue
             if trajectory.name == _DEFAULT_NAME:
                 trajectory.name = name
-            found.append(trajectory)
+            # The agent's next task must not change what this one was.
+            found.append(replace(trajectory, steps=list(trajectory.steps)))
         asked = {call.owner for call in run.log.calls}
         return Episode(trajectories=[t for t in found if t.steps or t.uid in asked])
 

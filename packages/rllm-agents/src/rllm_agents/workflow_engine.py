@@ -272,9 +272,10 @@ class AgentWorkflowEngine:
         workflow: Workflow = made.value
         engine = workflow.rollout_engine
         engine.begin(run, workflow.find_agent)
-        workflow.task, workflow.uid = request.task, request.id
 
         async def body() -> Any:
+            # Of the base class: a subclass's own may do more, which `run` calls where it wants.
+            Workflow.reset(workflow, request.task, request.id)
             return await workflow.run(dict(request.task), request.id)
 
         close_seconds = _CLOSE_SECONDS_WHEN_CANCELLED

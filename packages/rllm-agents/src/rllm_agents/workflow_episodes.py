@@ -47,7 +47,8 @@ def to_episode(
     finished = contain_on_loop(finish)
     if finished.error is not None:
         # What failed first explains the rest.
-        first = outcome.error if outcome is not None and outcome.error else finished.error
+        first = outcome.error if outcome is not None and error is not None else None
+        first = first or finished.error
         return failed_episode(request, run, first, "the episode of"), first
     episode: Episode = finished.value
     if error is not None:
@@ -69,7 +70,7 @@ def failed_episode(request: RolloutRequest, run: Run, error: BaseException, what
         what: Of the workflow, failed.
     """
     reason, failure = _reason_of(error, f"{what} the workflow")
-    if failure is None:
+    if failure is None:  # a TerminationEvent, where there is nothing to end
         reason = TerminationReason.WORKFLOW_EXCEPTION
         failure = EpisodeFailure(reason, f"{what} the workflow raised {in_words(error)}")
     episode = Episode(

@@ -8,6 +8,7 @@ from typing import Any
 from rllm_agents.agent import BaseAgent
 from rllm_agents.agent_calls import call_agent
 from rllm_agents.argument_checks import check_count
+from rllm_agents.env_calls import may_block_when_made
 from rllm_agents.errors import TerminationEvent
 from rllm_agents.types import Episode, TerminationReason
 from rllm_agents.workflow import Workflow
@@ -46,7 +47,10 @@ class MultiTurnWorkflow(Workflow):
         """Play until the environment is done or `max_steps` are taken."""
         self.reset(task, uid)
         agent, self._info = self.agent, {}
-        env = self.open_env(lambda: self._env_cls.from_dict({**task, **self._env_args}))
+        env = self.open_env(
+            lambda: self._env_cls.from_dict({**task, **self._env_args}),
+            is_blocking=may_block_when_made(self._env_cls),
+        )
         observation, info = await env.reset()
         call_agent("update_from_env", agent.update_from_env, observation, 0.0, False, info)
         for _ in range(self.max_steps):
