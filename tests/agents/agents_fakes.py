@@ -14,8 +14,9 @@ from rllm_agents.agent import BaseAgent
 from rllm_agents.env_calls import EnvThreads
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.renderer import Renderer
-from rllm_agents.rollout import RolloutRequest, RolloutSetting, run_episode
+from rllm_agents.rollout import RolloutSetting, run_episode
 from rllm_agents.rollout_engines.scripted import ScriptedEngine
+from rllm_agents.rollout_requests import RolloutRequest
 from rllm_agents.types import (
     Action,
     Completion,

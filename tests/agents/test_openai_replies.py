@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from rllm_agents.errors import EngineError
+from rllm_agents.errors import EngineError, TransientError
 from rllm_agents.rollout_engines.openai_replies import (
     NoTokenIdsError,
     ServedModel,
-    TransientError,
     read_chat_completion,
     read_models,
     read_token_completion,

@@ -12,7 +12,7 @@ import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from transformers import AutoModelForCausalLM
 
-from rllm_agents import LLMPolicy, UserError, evaluate
+from rllm_agents import LLMPolicy, SamplingParams, UserError, evaluate, run_match
 from rllm_agents.models import TINY
 
 GREEDY = {"temperature": 0.0}
@@ -198,3 +198,34 @@ def test_a_vector_and_its_ends_must_agree(policy: LLMPolicy) -> None:
         policy.act(["a", "b"], [True])
     with pytest.raises(UserError, match="must be a text or a sequence"):
         policy.act(3)
+
+
+def test_adapters_play_against_each_other_and_each_token_is_its_own_adapters(
+    adapters: dict[str, Path],
+) -> None:
+    sampling = SamplingParams(temperature=0.0, max_tokens=6)
+    with LLMPolicy("tiny", adapter=adapters, sampling_params=sampling) as policy:
+        players = {
+            "player_0": policy.player(adapter="one", learns=True),
+            "player_1": policy.player(adapter="two", learns=True, name="rival"),
+        }
+        episode = policy.run(run_match("rllm/RockPaperScissors-v0", players, seed=0))
+        # The model's 1,024 positions hold three rounds; the others are played without it.
+        assert (episode.error, episode.metrics["num_steps"]) == (None, 6.0)
+        assert [t.name for t in episode.trajectories] == ["player_0", "rival"]
+        versions = [
+            {turn.weights_version for record in t.token_records for turn in record.turns}
+            for t in episode.trajectories
+        ]
+        assert not versions[0] & versions[1]  # a version names weights exactly
+        for name, trajectory in zip(("one", "two"), episode.trajectories, strict=True):
+            policy.set_adapter(name)
+            policy.reset()
+            (record,) = trajectory.token_records
+            for step in trajectory.steps:
+                policy.act(str(step.observation))
+            conversation = policy._slots[0]
+            (again,) = conversation._transcript.token_records()
+            assert again.token_ids == record.token_ids
+        with pytest.raises(UserError, match="no adapter is named 'three'"):
+            policy.player(adapter="three")

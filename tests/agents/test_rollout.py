@@ -23,7 +23,7 @@ from rllm_agents import (
     Step,
     TerminationReason,
 )
-from rllm_agents.rollout import derive_seed
+from rllm_agents.model_calls import derive_seed
 
 # What an episode holds
 

@@ -4,20 +4,32 @@ from rllm_agents.agent import BaseAgent
 from rllm_agents.agents.chat import ChatAgent
 from rllm_agents.agents.math import MathAgent
 from rllm_agents.agents.tool import ToolAgent
-from rllm_agents.errors import AgentsError, EngineError, RendererError, UserError
-from rllm_agents.evaluation import evaluate
+from rllm_agents.errors import (
+    AgentsError,
+    EngineError,
+    RendererError,
+    TerminationEvent,
+    TransientError,
+    UserError,
+    WorkflowError,
+)
+from rllm_agents.evaluation import evaluate, evaluate_match
 from rllm_agents.execution_engine import AgentExecutionEngine
 from rllm_agents.limits import RolloutLimits
+from rllm_agents.match import MatchSetting, run_match
+from rllm_agents.match_players import Player
 from rllm_agents.metrics import PassAtK, compute_pass_at_k
 from rllm_agents.policy import LLMPolicy
 from rllm_agents.renderer import Renderer
-from rllm_agents.rollout import RolloutRequest, RolloutSetting, run_episode
+from rllm_agents.rollout import RolloutSetting, run_episode
 from rllm_agents.rollout_engines import RolloutEngine, ScriptedEngine
+from rllm_agents.rollout_requests import RolloutRequest
 from rllm_agents.types import (
     Action,
     Completion,
     Episode,
     GenerationRequest,
+    ModelOutput,
     SamplingParams,
     Step,
     TerminationReason,
@@ -25,10 +37,13 @@ from rllm_agents.types import (
     Trajectory,
     TurnSpan,
 )
+from rllm_agents.workflow import Workflow
+from rllm_agents.workflow_engine import AgentWorkflowEngine
 
 __all__ = [
     "Action",
     "AgentExecutionEngine",
+    "AgentWorkflowEngine",
     "AgentsError",
     "BaseAgent",
     "ChatAgent",
@@ -37,8 +52,11 @@ __all__ = [
     "Episode",
     "GenerationRequest",
     "LLMPolicy",
+    "MatchSetting",
     "MathAgent",
+    "ModelOutput",
     "PassAtK",
+    "Player",
     "Renderer",
     "RendererError",
     "RolloutEngine",
@@ -48,13 +66,19 @@ __all__ = [
     "SamplingParams",
     "ScriptedEngine",
     "Step",
+    "TerminationEvent",
     "TerminationReason",
     "TokenRecord",
     "ToolAgent",
     "Trajectory",
+    "TransientError",
     "TurnSpan",
     "UserError",
+    "Workflow",
+    "WorkflowError",
     "compute_pass_at_k",
     "evaluate",
+    "evaluate_match",
     "run_episode",
+    "run_match",
 ]

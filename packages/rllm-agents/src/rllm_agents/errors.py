@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from rllm_agents.types import TerminationReason
+import traceback
+from typing import Any
+
+from rllm_agents.types import Episode, TerminationReason
 
 
 class AgentsError(Exception):
@@ -28,8 +31,32 @@ class EngineError(AgentsError):
     """A rollout engine failed, was closed, or was asked for something it cannot do."""
 
 
+class TransientError(EngineError):
+    """What went wrong may go right at another attempt.
+
+    Attributes:
+        retry_after: Seconds that the other side wants to be left alone; None where it does not say.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class TerminationEvent(AgentsError):
+    """Ends a workflow for a reason. Raised inside `Workflow.run`, where the user likes.
+
+    Attributes:
+        reason: Why, an outcome or a failure.
+    """
+
+    def __init__(self, reason: TerminationReason, message: str = "") -> None:
+        super().__init__(message or str(reason))
+        self.reason = TerminationReason(reason)
+
+
 class EpisodeFailure(AgentsError):
-    """Why one episode failed. Raised inside `run_episode`, which turns it into the Episode.
+    """Why one episode failed. Raised where it does, turned into the Episode by who runs it.
 
     Attributes:
         reason: The typed reason, always a failure.
@@ -38,3 +65,30 @@ class EpisodeFailure(AgentsError):
     def __init__(self, reason: TerminationReason, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class WorkflowError(AgentsError):
+    """A request of an AgentWorkflowEngine failed that raises on errors.
+
+    Attributes:
+        episode: Of the request.
+    """
+
+    def __init__(self, episode: Episode) -> None:
+        super().__init__(f"{episode.id}: {episode.termination_reason}: {episode.error}")
+        self.episode = episode
+
+
+def in_words(error: BaseException) -> str:
+    """Type and message of an error, of bounded length."""
+    return f"{type(error).__name__}: {error}"[:2000]
+
+
+def failure_info(error: EpisodeFailure | None, close_error: str | None) -> dict[str, Any]:
+    """Return what `Episode.info` says of a failure: `traceback` and `close_error`, if any."""
+    info: dict[str, Any] = {}
+    if error is not None and error.__cause__ is not None:
+        info["traceback"] = "".join(traceback.format_exception(error.__cause__))[-4000:]
+    if close_error is not None:
+        info["close_error"] = close_error
+    return info

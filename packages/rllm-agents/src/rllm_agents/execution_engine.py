@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import dataclasses
-import difflib
-import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from rllm_agents.agent import BaseAgent
-from rllm_agents.env_calls import EnvThreads
-from rllm_agents.errors import EngineError, RendererError, UserError
+from rllm_agents.argument_checks import check_count, check_fits
+from rllm_agents.env_calls import EnvThreads, may_block_when_made
+from rllm_agents.errors import EngineError, UserError
 from rllm_agents.limits import RolloutLimits
-from rllm_agents.models import resolve_model_path
+from rllm_agents.model_setup import make_engine_and_renderer, parse_sampling
 from rllm_agents.renderer import ChatTokenizer, Renderer
-from rllm_agents.rollout import RolloutRequest, RolloutSetting, run_episode
-from rllm_agents.rollout_engines import build_rollout_engine, find_engine
+from rllm_agents.rollout import RolloutSetting, run_episode
 from rllm_agents.rollout_engines.base import RolloutEngine
+from rllm_agents.rollout_requests import RolloutRequest, requests_of, run_requests
 from rllm_agents.types import Episode, SamplingParams
-from rllm_envs import GymEnv
-
-# Prompts of more characters per allowed token than this are too long without being tokenised.
-_MAX_CHARACTERS_PER_TOKEN = 16
 
 
 class AgentExecutionEngine:
@@ -87,8 +79,7 @@ class AgentExecutionEngine:
         gamma: float = 1.0,
         on_episode: Callable[[Episode], None] | None = None,
     ) -> None:
-        if isinstance(n_parallel_agents, bool) or n_parallel_agents < 1:
-            raise UserError(f"n_parallel_agents must be at least 1, got {n_parallel_agents!r}")
+        check_count("n_parallel_agents", n_parallel_agents)
         if not 0.0 <= gamma <= 1.0:
             raise UserError(f"gamma must be in [0, 1], got {gamma!r}")
         limits = RolloutLimits(
@@ -127,7 +118,7 @@ class AgentExecutionEngine:
             limits=limits,
             sampling=sampling,
             gamma=gamma,
-            is_construction_blocking=_may_block_when_made(env_class),
+            is_construction_blocking=may_block_when_made(env_class),
         )
 
     @property
@@ -157,7 +148,7 @@ class AgentExecutionEngine:
         Raises:
             UserError: When a task is no mapping.
         """
-        return await self.execute_requests(_requests_of(tasks))
+        return await self.execute_requests(requests_of(tasks))
 
     async def execute_requests(self, requests: Sequence[RolloutRequest]) -> list[Episode]:
         """Run one episode of every request.
@@ -175,7 +166,7 @@ class AgentExecutionEngine:
         self, tasks: Iterable[Mapping[str, Any]]
     ) -> AsyncGenerator[Episode, None]:
         """Like `execute_tasks`, but yields each Episode as soon as it has ended."""
-        async with contextlib.aclosing(self.stream_requests(_requests_of(tasks))) as episodes:
+        async with contextlib.aclosing(self.stream_requests(requests_of(tasks))) as episodes:
             async for episode in episodes:
                 yield episode
 
@@ -188,32 +179,14 @@ class AgentExecutionEngine:
         """
         if self._is_closed:
             raise EngineError("this AgentExecutionEngine is closed; make a new one")
-        _check_ids(requests)
-        waiting = iter(requests)
-        ended: asyncio.Queue[Episode | BaseException] = asyncio.Queue()
-
-        async def work() -> None:
-            try:
-                for request in waiting:
-                    ended.put_nowait(await run_episode(request, self._setting))
-            except BaseException as error:
-                ended.put_nowait(error)
-                raise
-
-        num_workers = min(self._n_parallel_agents, len(requests))
-        workers = [asyncio.create_task(work()) for _ in range(num_workers)]
-        try:
-            for _ in requests:
-                episode = await ended.get()
-                if isinstance(episode, BaseException):
-                    raise episode
+        stream = run_requests(
+            requests, lambda request: run_episode(request, self._setting), self._n_parallel_agents
+        )
+        async with contextlib.aclosing(stream) as episodes:
+            async for episode in episodes:
                 if self._on_episode is not None:
                     self._on_episode(episode)
                 yield episode
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
 
     def close(self) -> None:
         """End the threads, and the rollout engine unless it was given; again does nothing."""
@@ -238,113 +211,6 @@ class AgentExecutionEngine:
         self.close()
 
 
-def make_engine_and_renderer(
-    engine: RolloutEngine | str,
-    arguments: Mapping[str, Any] | None,
-    model: Any,
-    tokenizer: ChatTokenizer | None,
-    limits: RolloutLimits,
-    renderer_args: Mapping[str, Any] | None = None,
-) -> tuple[RolloutEngine, Renderer | None]:
-    """Make what is not there yet: the tokenizer of the model, the renderer, the engine.
-
-    Args:
-        engine: A ready one, or the name of one to make.
-        arguments: Of the engine to make.
-        model: Of the engine to make, where `arguments` has none.
-        tokenizer: Of the model; None loads the one beside a local engine's model.
-        limits: How long a prompt may become.
-        renderer_args: `thinking` and `template_arguments` of the Renderer.
-
-    Returns:
-        The engine, and the renderer, which is None where the engine works on text.
-
-    Raises:
-        UserError: Something named is not there or does not fit.
-    """
-    arguments = dict(arguments or {})
-    entry = find_engine(engine) if isinstance(engine, str) else None
-    takes_model = entry is not None and entry.takes_model
-    is_remote = entry is not None and entry.is_remote
-    if takes_model:
-        if model is not None:
-            arguments.setdefault("model", model)
-        tokenizer = tokenizer or arguments.get("tokenizer")
-        if tokenizer is None and not is_remote:
-            tokenizer = _load_tokenizer(arguments)
-        arguments["tokenizer"] = tokenizer
-    renderer = None
-    if tokenizer is None and renderer_args:
-        raise UserError("renderer_args have no effect without a tokenizer; give `tokenizer` too")
-    if tokenizer is not None:
-        renderer = _make_renderer(tokenizer, limits, renderer_args or {})
-        # The template may end a turn with a token that the model's config does not name.
-        if takes_model and (is_remote or len(renderer.stop_token_ids) > 1):
-            arguments.setdefault("stop_token_ids", renderer.stop_token_ids)
-    if isinstance(engine, str):
-        engine = build_rollout_engine(engine, arguments)
-    return engine, renderer
-
-
-def _make_renderer(
-    tokenizer: ChatTokenizer, limits: RolloutLimits, arguments: Mapping[str, Any]
-) -> Renderer:
-    allowed = ("thinking", "template_arguments")
-    for name in arguments:
-        if name not in allowed:
-            raise UserError(f"renderer_args may hold {' and '.join(allowed)}; got {name!r:.80}")
-    max_characters = _MAX_CHARACTERS_PER_TOKEN * limits.max_context_length
-    try:
-        return Renderer(tokenizer, max_prompt_characters=max_characters, **arguments)
-    except RendererError as error:
-        raise UserError(f"the tokenizer cannot be used: {error}") from error
-
-
-def _load_tokenizer(arguments: Mapping[str, Any]) -> ChatTokenizer:
-    """Load the tokenizer that lies beside the model."""
-    model = arguments.get("model")
-    if not isinstance(model, str | Path):
-        raise UserError(
-            'the engine needs a model path, rollout_engine_args={"model": "tiny"} '
-            "for example, or a loaded model and tokenizer="
-        )
-    path = resolve_model_path(str(model))
-    from transformers import AutoTokenizer  # slow to import, and only needed here
-
-    try:
-        return AutoTokenizer.from_pretrained(path)
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"cannot load a tokenizer from {path}: {error}") from error
-
-
-def parse_sampling(
-    given: SamplingParams | Mapping[str, Any] | None,
-) -> tuple[SamplingParams, Any]:
-    """Return sampling parameters, and the model that a mapping names beside them.
-
-    Raises:
-        UserError: A field is unknown or out of range.
-    """
-    if given is None:
-        return SamplingParams(), None
-    if isinstance(given, SamplingParams):
-        return given, None
-    values = dict(given)
-    model = values.pop("model", None)
-    fields = [field.name for field in dataclasses.fields(SamplingParams)]
-    for name in values:
-        if name not in fields:
-            near = difflib.get_close_matches(name, fields, n=1)
-            hint = f"; did you mean {near[0]!r}" if near else ""
-            raise UserError(
-                f"sampling_params has no {name!r}{hint}; known: {', '.join(fields)}, model"
-            )
-    try:
-        return SamplingParams(**values), model
-    except (TypeError, ValueError) as error:
-        raise UserError(f"sampling_params: {error}") from error
-
-
 def _check_classes(agent_class: Any, agent_args: Mapping[str, Any], env_class: Any) -> None:
     """Find a mistake in the classes before a thousand episodes fail on it."""
     if not callable(agent_class):
@@ -354,39 +220,4 @@ def _check_classes(agent_class: Any, agent_args: Mapping[str, Any], env_class: A
             f"env_class must have a static method from_dict(task) that makes an environment; "
             f"{env_class!r} has none"
         )
-    try:
-        signature = inspect.signature(agent_class)
-    except (TypeError, ValueError):
-        return  # a class written in C does not say
-    try:
-        signature.bind(**agent_args)
-    except TypeError as error:
-        name = getattr(agent_class, "__name__", str(agent_class))
-        raise UserError(
-            f"agent_args do not fit {name}: {error}; it takes {', '.join(signature.parameters)}"
-        ) from error
-
-
-def _may_block_when_made(env_class: Any) -> bool:
-    # gymnasium.make returns at once. On the event loop, episodes begin in the order of requests
-    # in every run, which keeps batches of the rollout engine, and so the last bits, the same.
-    if isinstance(env_class, type) and issubclass(env_class, GymEnv):
-        return False
-    return getattr(env_class, "blocking", True) is not False
-
-
-def _requests_of(tasks: Iterable[Mapping[str, Any]]) -> list[RolloutRequest]:
-    requests = []
-    for index, task in enumerate(tasks):
-        if not isinstance(task, Mapping):
-            raise UserError(f"task {index} must be a mapping, got {task!r:.120}")
-        requests.append(RolloutRequest(task=task, id=str(index)))
-    return requests
-
-
-def _check_ids(requests: Sequence[RolloutRequest]) -> None:
-    seen: set[str] = set()
-    for request in requests:
-        if request.id in seen:
-            raise UserError(f"ids of requests must differ; {request.id!r} occurs twice")
-        seen.add(request.id)
+    check_fits(agent_class, agent_args, "agent_args")

@@ -42,8 +42,8 @@ class RolloutLimits:
                 raise UserError(f"{name} must be a whole number of at least 1, got {value!r}")
         for name in ("step_timeout_seconds", "trajectory_timeout_seconds"):
             if getattr(self, name) is not None:
-                _check_seconds(name, getattr(self, name))
-        _check_seconds("close_timeout_seconds", self.close_timeout_seconds)
+                check_seconds(name, getattr(self, name))
+        check_seconds("close_timeout_seconds", self.close_timeout_seconds)
 
     @property
     def max_context_length(self) -> int:
@@ -51,7 +51,12 @@ class RolloutLimits:
         return self.max_prompt_length + self.max_response_length
 
 
-def _check_seconds(name: str, value: Any) -> None:
+def check_seconds(name: str, value: Any) -> None:
+    """Refuse what is no finite number of seconds above 0.
+
+    Raises:
+        UserError: With the name and the value.
+    """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < value < math.inf:
         raise UserError(f"{name} must be a finite number of seconds above 0, got {value!r}")

@@ -13,19 +13,18 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from rllm_agents.adapter_turns import AdapterEngine, AdapterTurns
 from rllm_agents.agent import BaseAgent
 from rllm_agents.agents.chat import ChatAgent
 from rllm_agents.errors import PromptTooLongError, UserError
-from rllm_agents.execution_engine import (
-    AgentExecutionEngine,
-    make_engine_and_renderer,
-    parse_sampling,
-)
+from rllm_agents.execution_engine import AgentExecutionEngine
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.loop_thread import LoopThread
+from rllm_agents.match_players import Player
+from rllm_agents.model_calls import derive_seed
+from rllm_agents.model_setup import make_engine_and_renderer, parse_sampling
 from rllm_agents.models import resolve_model_path
 from rllm_agents.renderer import ChatTokenizer, check_messages
-from rllm_agents.rollout import derive_seed
 from rllm_agents.rollout_engines.base import RolloutEngine
 from rllm_agents.types import Action, GenerationRequest, SamplingParams
 
@@ -105,6 +104,7 @@ class LLMPolicy:
         self._loop = LoopThread("policy")
         self._adapters: dict[str, Any] = adapters
         self._adapter: str | None = None
+        self._turns = AdapterTurns(self)
         self._base: dict[str, Any] = {}
         self._slots: dict[int, _Conversation] = {}
         self._num_episodes: dict[int, int] = {}
@@ -147,9 +147,15 @@ class LLMPolicy:
         Raises:
             UserError: No adapter has this name, or it is none of this model's.
         """
-        if name is not None and name not in self._adapters:
-            known = ", ".join(self._adapters) or "none"
-            raise UserError(f"no adapter is named {name!r}; loaded: {known}")
+        self._check_adapter(name)
+        self.run(self.activate(name))
+
+    async def activate(self, name: str | None) -> None:
+        """Do what `set_adapter` does, on the policy's event loop.
+
+        Raises:
+            UserError: The adapter is none of this model's.
+        """
         from rllm_agents.rollout_engines.checkpoint_files import read_weights  # loads torch
 
         before = self._adapters[self._adapter].weight_names if self._adapter is not None else []
@@ -161,8 +167,33 @@ class LLMPolicy:
             tensors |= self._adapters[name].merged(self._base)
         if tensors:
             version = self._engine.weights_version + 1
-            self.run(self._engine.load_weights(tensors, version=version))
+            await self._engine.load_weights(tensors, version=version)
         self._adapter = name
+
+    def player(self, *, adapter: str | None = None, learns: bool = False, name: str = "") -> Player:
+        """Return the policy as a player of matches, which are played by `run`.
+
+        Players of one policy with different adapters take turns: completions of one adapter are
+        sampled together, and the weights are exchanged between them.
+
+        Args:
+            adapter: The adapter that plays; None for the model alone.
+            learns: See `Player`.
+            name: See `Player`.
+
+        Raises:
+            UserError: No adapter has this name.
+        """
+        self._check_adapter(adapter)
+        return Player(
+            agent=self._agent_class,
+            engine=AdapterEngine(self._turns, self._engine, adapter),
+            agent_args=self._agent_args,
+            renderer=self._renderer,
+            sampling=self.sampling_params,
+            learns=learns,
+            name=name,
+        )
 
     def reset(self, env: Any = None) -> None:
         """Forget all conversations: what comes next are first observations.
@@ -266,6 +297,11 @@ class LLMPolicy:
                 self._agent_class(**self._agent_args), self._renderer.transcript(), seed
             )
         return await self._slots[slot].turn(self, observation)
+
+    def _check_adapter(self, name: str | None) -> None:
+        if name is not None and name not in self._adapters:
+            known = ", ".join(self._adapters) or "none"
+            raise UserError(f"no adapter is named {name!r}; loaded: {known}")
 
     def _room(self, num_prompt: int, num_first: int) -> int:
         """Return how many tokens may be sampled after a prompt; 0 or less: none."""

@@ -24,7 +24,7 @@ class TerminationReason(StrEnum):
     """Why an episode ended: the first group are outcomes, the second failures."""
 
     ENV_DONE = "env_done"
-    """The environment said so."""
+    """The environment said so, or the workflow returned."""
     MAX_TURNS_EXCEEDED = "max_turns_exceeded"
     """The engine's `max_steps` was reached."""
     MAX_PROMPT_LENGTH_EXCEEDED = "max_prompt_length_exceeded"
@@ -32,7 +32,7 @@ class TerminationReason(StrEnum):
     MAX_RESPONSE_LENGTH_EXCEEDED = "max_response_length_exceeded"
     """The model did not end its turn within its tokens, or the trajectory used all of them."""
     TIMEOUT = "timeout"
-    """`trajectory_timeout` passed."""
+    """`trajectory_timeout` or `workflow_timeout` passed."""
 
     ENV_EXCEPTION = "env_exception"
     """The environment raised in its construction, `reset` or `step`."""
@@ -48,6 +48,10 @@ class TerminationReason(StrEnum):
     """The agent's own code raised."""
     LLM_ERROR = "llm_error"
     """The rollout engine raised, or answered something that is no completion."""
+    LLM_TIMEOUT = "llm_timeout"
+    """One call of the rollout engine took longer than `call_timeout`."""
+    WORKFLOW_EXCEPTION = "workflow_exception"
+    """The workflow's own code raised, or returned no Episode."""
 
     @property
     def is_failure(self) -> bool:
@@ -64,6 +68,8 @@ _FAILURES = frozenset(
         TerminationReason.GRADER_ERROR,
         TerminationReason.AGENT_EXCEPTION,
         TerminationReason.LLM_ERROR,
+        TerminationReason.LLM_TIMEOUT,
+        TerminationReason.WORKFLOW_EXCEPTION,
     }
 )
 
@@ -142,6 +148,46 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelOutput:
+    """One recorded model call of a workflow. Made by a RecordedEngine, read by workflows.
+
+    A Step that holds one (`Step.model_output`) owns exactly what that call sampled.
+    """
+
+    call_id: str
+    """Unique in its run: ``<uid>/<attempt>#<number of the call>``."""
+    text: str
+    """The whole response without its stop token."""
+    finish_reason: FinishReason
+    messages: tuple[Message, ...] = ()
+    """The conversation that it answers."""
+    prompt_ids: tuple[int, ...] = ()
+    """Exact prompt; empty when the engine knows only text."""
+    completion_ids: tuple[int, ...] = ()
+    """Sampled ids, stop token included."""
+    logprobs: tuple[float, ...] = ()
+    """One per sampled id."""
+    weights_version: int = 0
+
+    @property
+    def reasoning(self) -> str:
+        """What stands before ``</think>``; "" where there is none."""
+        before, mark, _ = self.text.partition("</think>")
+        return before.replace("<think>", "", 1).strip() if mark else ""
+
+    @property
+    def content(self) -> str:
+        """What stands after ``</think>``; the whole text where there is none."""
+        _, mark, after = self.text.partition("</think>")
+        return after.strip() if mark else self.text
+
+    @property
+    def message(self) -> Message:
+        """The response as a message that continues the conversation."""
+        return {"role": "assistant", "content": self.text}
+
+
+@dataclass(frozen=True, slots=True)
 class TurnSpan:
     """Where one completion stands in a TokenRecord."""
 
@@ -193,6 +239,8 @@ class Step:
     done: bool = False
     mc_return: float = 0.0
     """Discounted return from this step on; the engine fills it in when the trajectory ends."""
+    model_output: ModelOutput | None = None
+    """The recorded call that the step is of; None outside workflows."""
 
 
 @dataclass
@@ -204,7 +252,7 @@ class Trajectory:
     task: Any = None
     steps: list[Step] = field(default_factory=list)
     reward: float | None = 0.0
-    """Sum of the steps' rewards; None when the episode failed."""
+    """Sum of the steps' rewards; None when the episode failed or nobody judged the trajectory."""
     info: dict[str, Any] = field(default_factory=dict)
     token_records: tuple[TokenRecord, ...] = ()
     """What was sampled, exactly; empty when the engine knew only text."""

@@ -10,7 +10,8 @@ from typing import Any
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.execution_engine import AgentExecutionEngine
 from rllm_agents.metrics import Estimate, PassAtK, mean_reward, pass_at_k
-from rllm_agents.rollout import RolloutRequest, derive_seed
+from rllm_agents.model_calls import derive_seed
+from rllm_agents.rollout_requests import RolloutRequest
 from rllm_agents.types import Episode, SamplingParams
 
 

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from rllm_agents.errors import EngineError, UserError
-from rllm_agents.rollout_engines.openai_replies import RefusedError, TransientError
+from rllm_agents.errors import EngineError, TransientError, UserError
+from rllm_agents.rollout_engines.openai_replies import RefusedError
 from rllm_agents.rollout_engines.openai_sessions import LoopSessions
 
 _T = TypeVar("_T")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rllm_agents.errors import EngineError
+from rllm_agents.errors import EngineError, TransientError
 from rllm_agents.types import FinishReason
 
 # Rounding may put the logarithm of a probability of one above zero by this much.
@@ -16,18 +16,6 @@ _MIN_LOGPROB = -1e6
 # No vocabulary comes near it, and tokenizers fail on larger numbers in ways of their own.
 _MAX_TOKEN_ID = 2**31
 _UNFINISHED = ("abort", "error")
-
-
-class TransientError(EngineError):
-    """What went wrong may go right at another attempt.
-
-    Attributes:
-        retry_after: Seconds that the server wants to be left alone; None where it does not say.
-    """
-
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 class RefusedError(EngineError):
