@@ -143,6 +143,29 @@ class Renderer:
             return self._encode_short(text)
         return self._encode(text)
 
+    def continuation(
+        self, text: str, before: str, before_ids: Sequence[int]
+    ) -> tuple[int, ...] | None:
+        """Ids of template text that begin with ids which are there already.
+
+        Args:
+            text: A whole prompt, as `shielded_text` gives it.
+            before: An earlier prompt and what was sampled after it, without its stop token.
+            before_ids: What was put in and sampled for `before`, at least one id.
+
+        Returns:
+            `before_ids` and the ids of the rest; None where `text` does not continue `before`.
+        """
+        if not text.startswith(before):
+            return None
+        bridge = self.encode(text[len(before) :])
+        last = before_ids[-1]
+        if last in self.stop_token_ids:
+            if bridge[:1] != (last,):
+                return None  # the turn ended with a token that the template would not put there
+            bridge = bridge[1:]
+        return (*before_ids, *bridge)
+
     def _encode(self, text: str) -> tuple[int, ...]:
         ids: list[int] = []
         for piece, is_plain in self._shield.pieces(text):
@@ -281,15 +304,7 @@ class Transcript:
         if self._is_text_only or not self._drafts:
             return None
         draft = self._drafts[-1]
-        if not text.startswith(draft.text):
-            return None
-        bridge = self._renderer.encode(text[len(draft.text) :])
-        last = draft.token_ids[-1]
-        if last in self._renderer.stop_token_ids:
-            if bridge[:1] != (last,):
-                return None  # the turn ended with a token that the template would not put there
-            bridge = bridge[1:]
-        return (*draft.token_ids, *bridge)
+        return self._renderer.continuation(text, draft.text, draft.token_ids)
 
 
 @dataclass(frozen=True, slots=True)

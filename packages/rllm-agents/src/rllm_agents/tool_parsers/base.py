@@ -50,3 +50,7 @@ class ToolParser(ABC):
         Args:
             schemas: One ``{"type": "function", "function": {...}}`` for each tool.
         """
+
+    @abstractmethod
+    def call_text(self, call: ToolCall) -> str:
+        """Write a call as a model of this family would; `parse` reads it back."""

@@ -43,6 +43,11 @@ class QwenToolParser(ToolParser):
             "You may write several calls. An answer without a call is your final one."
         )
 
+    def call_text(self, call: ToolCall) -> str:
+        """Write a call between its tags."""
+        body = {"name": call.name, "arguments": dict(call.arguments)}
+        return f"{_OPEN}\n{json.dumps(body, ensure_ascii=False)}\n{_CLOSE}"
+
 
 def _parse_call(body: str) -> ToolCall | MalformedCall:
     try:
