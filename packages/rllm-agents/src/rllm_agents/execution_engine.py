@@ -8,6 +8,7 @@ import dataclasses
 import difflib
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +18,7 @@ from rllm_agents.env_calls import EnvThreads
 from rllm_agents.errors import EngineError, RendererError, UserError
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.models import resolve_model_path
+from rllm_agents.player import EpisodePlayer, PlayEpisode
 from rllm_agents.renderer import ChatTokenizer, Renderer
 from rllm_agents.rollout import RolloutRequest, RolloutSetting, run_episode
 from rllm_agents.rollout_engines import build_rollout_engine, find_engine
@@ -35,7 +37,8 @@ class AgentExecutionEngine:
     text, and no other. An engine may be used from several event loops one after another.
 
     Args:
-        agent_class: Called with `agent_args` for every episode.
+        agent_class: Called with `agent_args` for every episode; or an EpisodePlayer, such as
+            `rllm_agents.gateway.AgentProgram`, which needs neither `agent_args` nor `env_class`.
         agent_args: Keyword arguments of `agent_class`.
         env_class: Its ``from_dict({**task, **env_args})`` makes the environment of an episode.
             Instances with ``blocking = False`` run on the event loop, others in threads.
@@ -66,8 +69,8 @@ class AgentExecutionEngine:
     def __init__(  # noqa: PLR0913  (the keyword arguments that users of the field know)
         self,
         *,
-        agent_class: Callable[..., BaseAgent],
-        env_class: Any,
+        agent_class: Callable[..., BaseAgent] | EpisodePlayer,
+        env_class: Any = None,
         agent_args: Mapping[str, Any] | None = None,
         env_args: Mapping[str, Any] | None = None,
         engine_name: str = "transformers",
@@ -110,8 +113,11 @@ class AgentExecutionEngine:
         self._n_parallel_agents = n_parallel_agents
         self._on_episode = on_episode
         self._is_closed = False
+        self._player = agent_class if isinstance(agent_class, EpisodePlayer) else None
+        self._env_args = env_args
+        make_agent: Any = agent_class
         self._setting = RolloutSetting(
-            make_agent=lambda: agent_class(**agent_args),
+            make_agent=lambda: make_agent(**agent_args),
             make_env=lambda task: env_class.from_dict({**task, **env_args}),
             engine=engine,
             threads=EnvThreads(),
@@ -184,28 +190,35 @@ class AgentExecutionEngine:
         waiting = iter(requests)
         ended: asyncio.Queue[Episode | BaseException] = asyncio.Queue()
 
-        async def work() -> None:
+        async def work(play: PlayEpisode) -> None:
             try:
                 for request in waiting:
-                    ended.put_nowait(await run_episode(request, self._setting))
+                    ended.put_nowait(await play(request))
             except BaseException as error:
                 ended.put_nowait(error)
                 raise
 
         num_workers = min(self._n_parallel_agents, len(requests))
-        workers = [asyncio.create_task(work()) for _ in range(num_workers)]
-        try:
-            for _ in requests:
-                episode = await ended.get()
-                if isinstance(episode, BaseException):
-                    raise episode
-                if self._on_episode is not None:
-                    self._on_episode(episode)
-                yield episode
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+        async with self._playing() as play:
+            workers = [asyncio.create_task(work(play)) for _ in range(num_workers)]
+            try:
+                for _ in requests:
+                    episode = await ended.get()
+                    if isinstance(episode, BaseException):
+                        raise episode
+                    if self._on_episode is not None:
+                        self._on_episode(episode)
+                    yield episode
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+
+    def _playing(self) -> AbstractAsyncContextManager[PlayEpisode]:
+        """What plays one request, for as long as the block lasts."""
+        if self._player is not None:
+            return self._player.playing(self._setting, self._env_args)
+        return contextlib.nullcontext(lambda request: run_episode(request, self._setting))
 
     def close(self) -> None:
         """End the threads, and the rollout engine unless it was given; again does nothing."""
@@ -325,6 +338,13 @@ def parse_sampling(
 
 def _check_classes(agent_class: Any, agent_args: Mapping[str, Any], env_class: Any) -> None:
     """Find a mistake in the classes before a thousand episodes fail on it."""
+    if isinstance(agent_class, EpisodePlayer):
+        if agent_args:
+            raise UserError(
+                f"agent_args do nothing with {type(agent_class).__name__}, which is made already: "
+                f"{', '.join(agent_args)}"
+            )
+        return
     if not callable(agent_class):
         raise UserError(f"agent_class must be a class of agents, got {agent_class!r}")
     if not callable(getattr(env_class, "from_dict", None)):

@@ -2,8 +2,9 @@
 
 from rllm_agents.gateway.access import Token
 from rllm_agents.gateway.endings import Ending
+from rllm_agents.gateway.programs import AgentProgram
 from rllm_agents.gateway.server import Gateway
 from rllm_agents.gateway.sessions import GatewaySession
 from rllm_agents.gateway.settings import GatewaySettings
 
-__all__ = ["Ending", "Gateway", "GatewaySession", "GatewaySettings", "Token"]
+__all__ = ["AgentProgram", "Ending", "Gateway", "GatewaySession", "GatewaySettings", "Token"]
