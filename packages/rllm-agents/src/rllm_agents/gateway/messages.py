@@ -21,6 +21,8 @@ _FIELDS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
 _EMPTY_FIELDS = frozenset(
     {"refusal", "audio", "annotations", "function_call", "reasoning", "reasoning_content"}
 )
+# Made by a client from the rest of the message.
+_DERIVED_FIELDS = frozenset({"parsed"})
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 
 
@@ -146,7 +148,8 @@ def _read_message(place: str, given: Any) -> SentMessage:
     if role not in _ROLES:
         raise refused(f"{place}.role must be one of {', '.join(_ROLES)}", f"{place}.role")
     for name, value in given.items():
-        if name not in _FIELDS and not (name in _EMPTY_FIELDS and not value):
+        is_known = name in _FIELDS or name in _DERIVED_FIELDS
+        if not is_known and not (name in _EMPTY_FIELDS and not value):
             raise refused(f"{place} has {name[:64]!r}, which is not offered here", place)
     is_reply = role == "assistant"
     content = _read_content(f"{place}.content", given.get("content"), may_lack=is_reply)

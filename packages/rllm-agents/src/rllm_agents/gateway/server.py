@@ -251,6 +251,8 @@ class Gateway:
         self, request: web.BaseRequest, request_id: str, session_id: str | None, *, kind: str
     ) -> web.StreamResponse:
         """Answer a request for a completion."""
+        if session_id is not None:
+            self._table.get(session_id)  # before anything is read
         body = read_json_object(await read_body(request, self.settings.body_seconds))
         read = read_chat_call if kind == "chat" else read_text_call
         call = read(body, self._stop_ids)
