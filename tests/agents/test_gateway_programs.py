@@ -15,11 +15,11 @@ import pytest
 from agents_fakes import ByteEngine, ByteTokenizer
 from gateway_fakes import BrokenEngine, HeldEngine, post, user
 
-from rllm_agents import AgentExecutionEngine
+from rllm_agents import AgentExecutionEngine, ChatAgent, RolloutRequest, SamplingParams
 from rllm_agents.errors import UserError
 from rllm_agents.gateway import AgentProgram
 from rllm_agents.types import Episode, TerminationReason
-from rllm_envs import RewardOutput
+from rllm_envs import GymEnv, RewardOutput
 from rllm_envs.errors import GradingError
 
 
@@ -257,3 +257,47 @@ def test_a_program_can_be_sent_to_another_process() -> None:
         for _ in range(2):  # on two event loops
             (episode,) = asyncio.run(players.execute_tasks([task]))
             assert episode.reward == 1.0
+
+
+async def play_calculator(base_url: str, api_key: str, task: dict[str, Any]) -> float:
+    """What ChatAgent does with a GymEnv, written against the protocol."""
+    env = GymEnv.from_dict({**task, "observation_key": None})
+    observation, _ = env.reset()
+    messages = [user(observation)]
+    total, done = 0.0, False
+    while not done:
+        body = {"model": "tiny", "messages": messages}
+        _, _, answer = await post(f"{base_url}/chat/completions", body)
+        (choice,) = answer["choices"]
+        if choice["finish_reason"] == "length":
+            break
+        observation, reward, done, _ = env.step(choice["message"]["content"])
+        total += reward
+        messages += [choice["message"], user(observation)]
+    env.close()
+    return total
+
+
+def test_a_program_samples_what_the_same_agent_samples_without_the_gateway() -> None:
+    requests = [
+        RolloutRequest({"seed": i}, str(i), SamplingParams(temperature=0.8, seed=i))
+        for i in range(6)
+    ]
+    played = []
+    for agent_class in (ChatAgent, AgentProgram(play_calculator)):
+        with AgentExecutionEngine(
+            agent_class=agent_class,
+            env_class=GymEnv,
+            env_args={"env_id": "rllm/Calculator-v0"},
+            rollout_engine_args={"model": "tiny"},
+            max_response_length=200,
+        ) as players:
+            played.append(asyncio.run(players.execute_requests(requests)))
+    directly, over_http = played
+    assert [e.reward for e in over_http] == [e.reward for e in directly]
+    for one, other in zip(directly, over_http, strict=True):
+        (expected,), (found,) = one.trajectory.token_records, other.trajectory.token_records
+        assert found.token_ids == expected.token_ids
+        assert found.turns == expected.turns
+        assert found.logprobs == pytest.approx(expected.logprobs, abs=1e-5)
+        assert other.steps[-1].mc_return == one.steps[-1].mc_return

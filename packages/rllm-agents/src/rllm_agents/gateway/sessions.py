@@ -228,19 +228,21 @@ class GatewaySession:
             )
         if prompt.token_ids is None:
             return limits.max_response_length
-        length = len(prompt.token_ids)
+        length, since = len(prompt.token_ids), prompt.num_since_first
         longest = limits.max_context_length
         engine_longest = getattr(self._sampler.engine, "max_model_length", None)
         longest = longest if engine_longest is None else min(longest, engine_longest)
         if not self._history.turns and length > limits.max_prompt_length:
             longest = min(longest, limits.max_prompt_length)
-        if length >= longest:
+        room = min(longest - length, limits.max_response_length - since)
+        if room <= 0:
             raise self._over_limit(
                 self._too_long_reason(),
-                f"the prompt has {length} tokens; at most {longest} are allowed here, "
+                f"the prompt has {length} tokens, {since} of them after its sequence's first "
+                f"prompt; at most {longest} and {limits.max_response_length} are allowed here, "
                 "with room for an answer",
             )
-        return min(longest - length, limits.max_response_length)
+        return room
 
     def _too_long_reason(self) -> TerminationReason:
         if self._history.turns:

@@ -22,6 +22,14 @@ class Prompt:
     parent: Turn | None
     """The turn whose ids it begins with; None begins a sequence."""
 
+    @property
+    def num_since_first(self) -> int:
+        """Tokens after the first prompt of its sequence: completions, and what came between."""
+        first = self
+        while first.parent is not None:
+            first = first.parent.prompt
+        return len(self.token_ids or ()) - len(first.token_ids or ())
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
