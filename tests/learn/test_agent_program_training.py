@@ -47,7 +47,9 @@ def test_a_program_is_trained_on_rows_of_its_own(tmp_path: Path) -> None:
         train_dataset=rows,
     ).train()
     assert summary["steps"] == 2
-    steps = [row for row in read_metrics(tmp_path / "run" / "metrics.jsonl") if "train/reward" in row]
+    steps = [
+        row for row in read_metrics(tmp_path / "run" / "metrics.jsonl") if "train/reward" in row
+    ]
     assert [row["train/episodes"] for row in steps] == [16.0, 16.0]
     assert [row["train/failed_episodes"] for row in steps] == [0.0, 0.0]
     # The program asked for greedy decoding, and a group was sampled all the same.
