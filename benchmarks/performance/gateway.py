@@ -1,8 +1,9 @@
-"""What the gateway adds to a call: median and 99th percentile, against calling the engine.
+"""What the gateway adds to a call, against asking the engine in process: median, p99 and CPU time.
 
-The engine's answer is written beforehand, so that nothing but the way there and back is measured:
-HTTP over loopback, checks of the request, the chat template, the record. Two conversations: a short
-question, and one of thirty turns, of which the last is asked. Client and server share the process.
+The engine's answers are written beforehand, so that only the way there and back is measured: HTTP
+over loopback, checks of the request, the chat template, the record. "In process" is what an episode
+does without a gateway: render, ask, record. Conversations of one turn, and of twenty that grow by
+60 tokens a turn. Client and server share the process, and both are in the CPU time.
 
 Run it with `uv run python benchmarks/performance/gateway.py`.
 """
@@ -12,96 +13,141 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import aiohttp
 import numpy as np
 from transformers import AutoTokenizer
 
-from rllm_agents import GenerationRequest, Renderer, SamplingParams, ScriptedEngine
+from rllm_agents import Completion, GenerationRequest, Renderer, SamplingParams, ScriptedEngine
 from rllm_agents.gateway import Gateway, GatewaySettings
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.models import TINY
 
-NUM_CALLS = 2000
-NUM_WARM_UP = 100
-CONVERSATIONS = {
-    "one turn": [{"role": "user", "content": "What is 47 * 83?"}],
-    "thirty turns": [
-        {"role": role, "content": f"Message {i}: " + "some words of a dialogue " * 10}
-        for i in range(30)
-        for role in ("user", "assistant")
-    ][:-1],
-}
+NUM_CALLS = 1000
+NUM_TURNS = (1, 20)
+WORDS = "What is 47 * 83? Say it step by step."
 
-Call = Callable[[], Awaitable[Any]]
+Messages = list[dict[str, Any]]
+Reply = Callable[[Messages], Awaitable[Any]]
+"""Answers a conversation with the assistant's message."""
 
 
-async def measure(call: Call, parallel: int) -> tuple[float, float, float]:
-    """Return median and 99th percentile in milliseconds, and calls per second."""
+class IdEngine:
+    """The scripted engine, with the ids of what it says."""
+
+    weights_version = 0
+
+    def __init__(self, tokenizer: Any) -> None:
+        """Encode the answer once."""
+        self._script = ScriptedEngine([WORDS])
+        self._ids = (*tokenizer(WORDS)["input_ids"], tokenizer.eos_token_id)
+
+    async def generate(self, request: GenerationRequest) -> Completion:
+        """Say the same as ever."""
+        said = await self._script.generate(request)
+        return Completion(said.text, "stop", self._ids, (-0.5,) * len(self._ids))
+
+    async def load_weights(self, tensors: Mapping[str, Any], *, version: int) -> None:
+        """Learn nothing."""
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+async def talk(reply: Reply, num_turns: int, milliseconds: list[float]) -> None:
+    """Hold one conversation and note how long each answer took."""
+    messages: Messages = []
+    for _ in range(num_turns):
+        messages.append({"role": "user", "content": WORDS})
+        start = time.perf_counter()
+        message = await reply(messages)
+        milliseconds.append(1e3 * (time.perf_counter() - start))
+        messages.append(message)
+
+
+async def measure(
+    name: str, open_conversation: Callable[[], Reply], num_turns: int, parallel: int
+) -> None:
+    """Hold conversations, some at once, and print a line of the table."""
     milliseconds: list[float] = []
+    await talk(open_conversation(), num_turns, [])
+    left = iter(range(NUM_CALLS // num_turns))
 
-    async def work(num_calls: int) -> None:
-        for _ in range(num_calls):
-            start = time.perf_counter()
-            await call()
-            milliseconds.append(1e3 * (time.perf_counter() - start))
+    async def work() -> None:
+        for _ in left:
+            await talk(open_conversation(), num_turns, milliseconds)
 
-    await work(NUM_WARM_UP)
-    milliseconds.clear()
-    start = time.perf_counter()
-    await asyncio.gather(*(work(NUM_CALLS // parallel) for _ in range(parallel)))
-    seconds = time.perf_counter() - start
+    cpu = time.process_time()
+    await asyncio.gather(*(work() for _ in range(parallel)))
+    cpu = 1e3 * (time.process_time() - cpu) / len(milliseconds)
     median, high = np.percentile(milliseconds, [50, 99])
-    return float(median), float(high), len(milliseconds) / seconds
+    print(
+        f"| {name} | {num_turns} | {parallel} | {median:.2f} | {high:.2f} | {cpu:.2f} |", flush=True
+    )
 
 
-def row(name: str, parallel: int, figures: tuple[float, float, float]) -> None:
-    """Print a line of the table."""
-    median, high, rate = figures
-    print(f"| {name} | {parallel} | {median:.2f} | {high:.2f} | {rate:.0f} |", flush=True)
+async def compare(num_turns: int, engine: IdEngine, renderer: Renderer) -> None:
+    """Measure conversations of some turns by each way."""
 
+    def in_process() -> Reply:
+        transcript = renderer.transcript()
 
-async def compare(name: str, messages: list[dict[str, str]], renderer: Renderer | None) -> None:
-    """Measure one conversation by each way."""
-    engine = ScriptedEngine(["an answer"])
-    request = GenerationRequest(tuple(messages), None, SamplingParams(), "direct")
-    settings = GatewaySettings(limits=RolloutLimits(max_steps=10**6, max_prompt_length=10**6))
-    body = json.dumps({"model": "rllm", "messages": messages}).encode()
-    headers = {"Content-Type": "application/json"}
+        async def reply(messages: Messages) -> Any:
+            ids = transcript.prompt_ids(messages)
+            request = GenerationRequest(tuple(messages), ids, SamplingParams(), "direct")
+            completion = await engine.generate(request)
+            transcript.add(completion)
+            return {"role": "assistant", "content": completion.text}
+
+        return reply
+
+    limits = RolloutLimits(max_prompt_length=10**5)
+    settings = GatewaySettings(limits=limits, max_sessions=10**6)
     async with Gateway(engine, renderer, settings) as gateway, aiohttp.ClientSession() as client:
-        session = gateway.open_session()
-        url = f"{session.base_url}/chat/completions"
 
-        async def over_http() -> None:
-            async with client.post(url, data=body, headers=headers) as response:
-                assert response.status == 200, await response.text()
-                await response.read()
+        def over_aiohttp() -> Reply:
+            url = f"{gateway.open_session().base_url}/chat/completions"
 
-        row(f"{name}, engine", 1, await measure(lambda: engine.generate(request), 1))
+            async def reply(messages: Messages) -> Any:
+                body = json.dumps({"model": "rllm", "messages": messages}).encode()
+                headers = {"Content-Type": "application/json"}
+                async with client.post(url, data=body, headers=headers) as response:
+                    return (await response.json())["choices"][0]["message"]
+
+            return reply
+
+        await measure("in process", in_process, num_turns, 1)
         for parallel in (1, 32):
-            row(f"{name}, gateway, aiohttp", parallel, await measure(over_http, parallel))
+            await measure("gateway, aiohttp client", over_aiohttp, num_turns, parallel)
         try:
             from openai import AsyncOpenAI
         except ImportError:
             return
-        async with AsyncOpenAI(base_url=session.base_url, api_key="none") as openai:
+        async with AsyncOpenAI(base_url="http://none", api_key="none") as shared:
 
-            async def over_openai() -> None:
-                await openai.chat.completions.create(model="rllm", messages=messages)  # type: ignore[arg-type]
+            def over_openai() -> Reply:
+                openai = shared.with_options(base_url=gateway.open_session().base_url)
 
-            row(f"{name}, gateway, openai", 1, await measure(over_openai, 1))
+                async def reply(messages: Messages) -> Any:
+                    given: Any = messages
+                    answer = await openai.chat.completions.create(model="rllm", messages=given)
+                    return {"role": "assistant", "content": answer.choices[0].message.content}
+
+                return reply
+
+            await measure("gateway, openai client", over_openai, num_turns, 1)
 
 
 def main() -> None:
     """Print a Markdown table."""
-    renderer = Renderer(AutoTokenizer.from_pretrained(TINY))
-    print("| conversation, way | calls at once | median ms | p99 ms | calls/s |")
-    print("|---|---|---|---|---|")
-    for name, messages in CONVERSATIONS.items():
-        asyncio.run(compare(f"{name}, as text", messages, None))
-        asyncio.run(compare(f"{name}, as ids", messages, renderer))
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    engine, renderer = IdEngine(tokenizer), Renderer(tokenizer)
+    print("| way | turns | at once | median ms | p99 ms | CPU ms per call |")
+    print("|---|---|---|---|---|---|")
+    for num_turns in NUM_TURNS:
+        asyncio.run(compare(num_turns, engine, renderer))
 
 
 if __name__ == "__main__":
