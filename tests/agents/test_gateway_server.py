@@ -362,3 +362,32 @@ def test_models_are_listed_with_their_length() -> None:
     listed, other = with_gateway(talk, ByteEngine("x"), model="mine/small")
     (entry,) = listed["data"]
     assert (entry["id"], entry["max_model_len"], other) == ("mine/small", 4096 + 8192, 404)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"zz\r\n{}\r\n0\r\n\r\n", id="badly chunked"),
+        pytest.param(b"10\r\n{", id="cut off"),
+    ],
+)
+def test_broken_bodies_are_no_errors_of_the_server(
+    sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def talk(gateway: Gateway) -> int:
+        host, port = gateway.url.removeprefix("http://").split(":")
+        url = gateway.open_session().base_url
+        path = url.removeprefix(gateway.url).encode()
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            b"POST " + path + b"/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + sent
+        )
+        writer.write_eof()
+        answer = await reader.read()
+        writer.close()
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+        return (await post(f"{url}/chat/completions", ASK))[0]
+
+    assert with_gateway(talk, body_seconds=1.0) == 200
+    assert [r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR] == []

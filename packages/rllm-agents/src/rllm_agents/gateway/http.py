@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import re
 import secrets
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from rllm_agents.gateway.json_body import MAX_BODY_BYTES
 from rllm_agents.gateway.refusals import RequestError
@@ -19,6 +21,21 @@ REQUEST_ID_HEADER = "X-Request-Id"
 """Sent back as it came, or made where there is none fit to be."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _ERROR_SECONDS = 10.0
+
+
+def connection_logger() -> logging.Logger:
+    """Return where aiohttp reports what went wrong with connections.
+
+    Bytes that are no HTTP are the client's affair: they are answered, and do not fill the log.
+    """
+    logger = logging.getLogger("rllm_agents.gateway.connections")
+    logger.addFilter(_is_ours)
+    return logger
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
 
 
 def request_id_of(request: web.BaseRequest) -> str:
@@ -57,6 +74,8 @@ async def read_body(request: web.BaseRequest, seconds: float) -> bytes:
         raise RequestError(
             408, f"the body took longer than {seconds:g} s", code="timeout"
         ) from None
+    except web.RequestPayloadError:
+        raise RequestError(400, "the body is cut off or badly chunked", code="body") from None
     return b"".join(chunks)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from rllm_agents.env_calls import Outcome, contain, in_words
-from rllm_agents.errors import UserError
+from rllm_agents.errors import EpisodeFailure, UserError
 from rllm_agents.gateway.endings import Ending
 from rllm_agents.gateway.server import Gateway
 from rllm_agents.gateway.sessions import GatewaySession
@@ -28,7 +28,8 @@ RunAgent = Callable[[str, str, dict[str, Any]], Any]
 
 # How long a cancelled program may still run before it is left to itself.
 _GRACE_SECONDS = 2.0
-_MAX_SESSIONS = 1_000_000
+# The execution engine bounds how many play at a time.
+_UNBOUNDED = 1_000_000
 
 
 class AgentProgram:
@@ -87,7 +88,8 @@ class AgentProgram:
             sampling=setting.sampling,
             takes_any_model=True,
             opens_sessions=False,
-            max_sessions=_MAX_SESSIONS,
+            max_sessions=_UNBOUNDED,
+            max_requests=_UNBOUNDED,
         )
         async with Gateway(setting.engine, setting.renderer, settings) as gateway:
 
@@ -127,6 +129,10 @@ class AgentProgram:
         arguments = (session.base_url, session.api_key, task)
         if self._is_async:
             return await _run_on_loop(lambda: self._run(*arguments), seconds)
+        try:
+            setting.threads.refuse_if_hung()
+        except EpisodeFailure as failure:
+            return Outcome(error=failure)
         call = setting.threads.start(lambda: self._run(*arguments))
         try:
             outcome = await call.wait(seconds)
@@ -178,6 +184,8 @@ def _ending(outcome: Outcome | None, session: GatewaySession) -> Ending:
         return Ending(None, reason=TerminationReason.LLM_ERROR, error=session.engine_problem)
     if outcome.error is None:
         return _rewarded(outcome.value)
+    if isinstance(outcome.error, EpisodeFailure):
+        return Ending(None, reason=outcome.error.reason, error=str(outcome.error))
     if session.limit_reached is not None:
         return Ending(0.0, reason=session.limit_reached)
     is_grading = isinstance(outcome.error, GradingError | ReferenceAnswerError)

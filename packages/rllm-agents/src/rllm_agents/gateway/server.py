@@ -16,7 +16,14 @@ from rllm_agents.errors import UserError
 from rllm_agents.gateway import answers
 from rllm_agents.gateway.access import names_this_machine
 from rllm_agents.gateway.endings import Ending
-from rllm_agents.gateway.http import read_body, request_id_of, send_error, send_json, send_stream
+from rllm_agents.gateway.http import (
+    connection_logger,
+    read_body,
+    request_id_of,
+    send_error,
+    send_json,
+    send_stream,
+)
 from rllm_agents.gateway.json_body import read_json_object
 from rllm_agents.gateway.protocol import ChatCall, read_chat_call, read_reward, read_text_call
 from rllm_agents.gateway.refusals import RequestError, printable
@@ -103,6 +110,7 @@ class Gateway:
             handler_cancellation=True,
             keepalive_timeout=self.settings.header_seconds,
             access_log=None,
+            logger=connection_logger(),
             auto_decompress=False,
             lingering_time=1.0,
         )
