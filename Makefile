@@ -1,7 +1,7 @@
 # Commands of every day; `make` alone lists them. `uv run --no-sync` leaves uv.lock as it is.
 RUN := uv run --no-sync
 .DEFAULT_GOAL := help
-.PHONY: help sync lock hooks format check test test-all wheels docs docs-check tiny-model
+.PHONY: help sync lock hooks format check test test-all test-gymnasium wheels docs docs-check tiny-model
 
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,12 +34,16 @@ test:  ## The test suite without the slow tests.
 test-all:  ## Every test; the slow ones train models and install from the package registry.
 	$(RUN) pytest -m ""
 
+test-gymnasium:  ## Every environment on each supported Gymnasium, from wheels in clean environments.
+	$(RUN) pytest -m slow tests/test_workspace.py -k each_supported_gymnasium
+
 wheels:  ## Build the three wheels into dist/.
 	uv build --wheel --all-packages --out-dir dist
 
-docs:  ## Write docs/configuration.md and the tree of README.md again.
+docs:  ## Write docs/configuration.md, docs/envs/ and the tree of README.md again.
 	$(RUN) python scripts/write_readme_tree.py
 	$(RUN) python scripts/write_configuration_page.py
+	$(RUN) python scripts/write_env_pages.py
 
 tiny-model:  ## Make the model that ships with rllm-agents again (minutes of CPU).
 	$(RUN) rllm sft --config-name sft_tiny run_dir=runs/tiny-model

@@ -149,12 +149,22 @@ def test_blocks_marked_run_do_run(page: str, tmp_path: Path) -> None:
     assert finished.returncode == 0, finished.stderr
 
 
+def linked_pages(page: str) -> set[str]:
+    """Pages of the repository that a page links to."""
+    folder = (REPOSITORY / page).parent
+    targets = (found["target"].partition("#")[0] for found in _LINK.finditer(read(page)))
+    paths = {(folder / target).resolve() for target in targets if target.endswith(".md")}
+    return {path.relative_to(REPOSITORY).as_posix() for path in paths if path.exists()}
+
+
 def test_every_page_is_reachable_from_the_map() -> None:
-    linked = {found["target"].partition("#")[0] for found in _LINK.finditer(read("docs/index.md"))}
-    pages = {
-        path.relative_to("docs").as_posix() for path in map(Path, PAGES) if path.parts[0] == "docs"
-    }
-    assert pages - linked == {"index.md"}
+    reached, maps = {"docs/index.md"}, ["docs/index.md"]
+    while maps:
+        linked = linked_pages(maps.pop()) - reached
+        reached |= linked
+        # An index.md of a folder is the map of that folder.
+        maps += [page for page in linked if page.endswith("/index.md")]
+    assert {page for page in PAGES if page.startswith("docs/")} - reached == set()
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -11,7 +11,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("script", ["write_configuration_page.py", "write_readme_tree.py"])
+@pytest.mark.parametrize(
+    "script", ["write_configuration_page.py", "write_readme_tree.py", "write_env_pages.py"]
+)
 def test_a_generated_page_is_up_to_date(script):
     run = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / script), "--check"],

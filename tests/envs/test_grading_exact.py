@@ -6,10 +6,7 @@ from rllm_envs.grading.exact import (
     Number,
     exact_value,
     read_number,
-    read_numbers,
     same_number,
-    same_numbers,
-    split_values,
 )
 
 
@@ -40,6 +37,11 @@ from rllm_envs.grading.exact import (
         (r"-1\frac{4}{5}", Fraction(-9, 5)),
         ("(5)", Fraction(5)),
         ("{5}", Fraction(5)),
+        ("10^{-3}", Fraction(1, 1000)),
+        ("10^5", Fraction(100_000)),
+        (r"6.02 \times 10^{23}", Fraction(602 * 10**21)),
+        (r"-3\cdot10^{2}", Fraction(-300)),
+        ("42_{10}", Fraction(42)),
     ],
 )
 def test_written_numbers_are_read_exactly(text, value):
@@ -49,7 +51,7 @@ def test_written_numbers_are_read_exactly(text, value):
 @pytest.mark.parametrize(
     "text",
     ["", "x", "1 2", "1,23", "12,34,567", "--5", "1/0", r"\frac{1}{0}", "1.2.3", "1e5", "2^3",
-     "1/2/3", "5 x", "0x10", "1_000", "\u00b2", "9" * 1001],
+     "1/2/3", "5 x", "0x10", "1_000", "\u00b2", "10^12", "10^{1001}", "9" * 1001],
 )  # fmt: skip
 def test_what_is_no_plain_number_is_left_to_others(text):
     assert read_number(text) is None
@@ -76,33 +78,6 @@ def test_a_base_may_be_left_out_but_not_changed():
     assert same("52_8", "52")
     assert not same("52_8", "52_9")
     assert not same("52", "52_8")
-
-
-@pytest.mark.parametrize(
-    ("reference", "answer", "expected"),
-    [
-        ("1, -2", "-2, 1", True),
-        (r"\{1, 2\}", "2, 1", True),
-        ("(1, 2)", "(2, 1)", False),
-        ("(1, 2)", "(1, 2.0)", True),
-        ("(1, 2)", "1, 2", False),
-        ("[1, 2]", "(1, 2)", False),
-        ("[1, 2]", "[1, 2]", True),
-        ("(1, 2]", "(1, 2]", True),
-        ("3, 5, 7", "3, 5", False),
-        ("1, 1, 2", "1, 2, 2", False),
-    ],
-)
-def test_lists_compare_by_kind_and_order(reference, answer, expected):
-    assert same_numbers(read_numbers(reference), read_numbers(answer)) is expected
-
-
-def test_commas_split_values_but_not_thousands_or_brackets():
-    assert split_values("1,234, 5") == ["1,234", "5"]
-    assert split_values("1,23") == ["1", "23"]
-    assert split_values("(1,2), [3,4]") == ["(1,2)", "[3,4]"]
-    assert split_values("1234,567") == ["1234", "567"]
-    assert read_numbers("1,234") is None
 
 
 def test_the_exact_value_of_an_answer_as_written():

@@ -9,7 +9,10 @@ from rllm_envs.grading.guards import hazard
         ("9^{9^{9^9}}", "power of a power"),
         ("9^9^9", "power of a power"),
         ("9**9**9", "power of a power"),
-        ("(9^{99})^{99}", "power of a power"),
+        ("(9^{999})^{99}", "power of a power"),
+        ("((x^{99})^{99})^{99}", "power of a power"),
+        ("2^3^4", "power of a power"),
+        ("}" * 200 + "(" * 200, "nested more than 64"),
         ("2^{10001}", "exponent greater"),
         ("x^{10001}", "exponent greater"),
         ("1001!", "factorial of a number"),
@@ -29,7 +32,8 @@ def test_what_is_too_large_to_compare_is_refused_unevaluated(text, reason):
 @pytest.mark.parametrize(
     "text",
     ["x^2 + 2^{10000}", r"e^{x^2}", r"\frac{1}{2}", "1000!", r"\binom{100}{50}", r"x^{y^{z}}",
-     "2^3 \\cdot 3^2", r"\sum_{k=1}^{100} k", "(x+1)^2(x-1)^3", "x^8 + x^7 + x^6"],
+     "2^3 \\cdot 3^2", r"\sum_{k=1}^{100} k", "(x+1)^2(x-1)^3", "x^8 + x^7 + x^6", "(x^2)^3",
+     r"(\frac{x^2}{y^3})^2", "(2^3)^2"],
 )  # fmt: skip
 def test_ordinary_expressions_pass(text):
     assert hazard(text) is None

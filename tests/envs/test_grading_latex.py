@@ -1,6 +1,15 @@
 import pytest
 
-from rllm_envs.grading.latex import canonical, clean, compact, without_plain_unit, words_of
+from rllm_envs.grading.latex import (
+    canonical,
+    clean,
+    compact,
+    is_text_command,
+    name_and_value,
+    split_name,
+    without_plain_unit,
+    words_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +90,45 @@ def test_plain_units_are_dropped_after_a_number_only():
     assert without_plain_unit("18 x") == "18 x"
     assert without_plain_unit("18 million") == "18 million"
     assert without_plain_unit("2 pi") == "2 pi"
+
+
+def test_a_power_or_a_quotient_of_units_is_a_unit():
+    assert without_plain_unit("18 cm^2") == "18"
+    assert without_plain_unit("18 km/h") == "18"
+    assert without_plain_unit("18xyz") == "18xyz"
+    assert without_plain_unit("18 tenths") == "18 tenths"
+    assert without_plain_unit("18 abc/def ghi jkl") == "18 abc/def ghi jkl"
+
+
+def test_only_common_units_follow_an_expression():
+    assert without_plain_unit(r"\sqrt{2} cm", common_only=True) == r"\sqrt{2}"
+    assert without_plain_unit(r"\sqrt{2} abc", common_only=True) == r"\sqrt{2} abc"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("x = 5", "x", "5"),
+        ("Area = 5", "Area", "5"),
+        (r"m\angle ABC = 5", r"m\angle ABC", "5"),
+        (r"x \in [1, 2]", "x", "[1, 2]"),
+        ("2x = 5", "", "2x = 5"),
+        ("x = 5 = 6", "", "x = 5 = 6"),
+        ("x = ", "", "x = "),
+        ("not x = 5", "", "not x = 5"),
+        ("a" * 41 + " = 5", "", "a" * 41 + " = 5"),
+    ],
+)
+def test_a_name_and_its_value_are_told_apart(text, name, value):
+    assert split_name(text) == (name, value)
+
+
+def test_a_plain_number_is_its_own_spelling():
+    assert name_and_value("-42.5") == ("", "-42.5")
+    assert name_and_value("$k = 42.$") == ("k", "42")
+
+
+def test_text_commands_are_recognised_around_the_whole_only():
+    assert is_text_command(r"$\text{yes}$")
+    assert not is_text_command(r"2 \text{ cm}")
+    assert not is_text_command("yes")

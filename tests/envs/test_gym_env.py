@@ -68,7 +68,7 @@ def test_a_task_that_cannot_be_played_is_refused_at_reset():
 @pytest.mark.parametrize(
     ("env_id", "reason"),
     [
-        ("rllm/Arithmetik-v0", r"did you mean 'rllm/Arithmetic-v0'\?.*rllm/Math-v0"),
+        ("rllm/Arithmetik-v0", r"did you mean 'rllm/Arithmetic-v0'\?.*list` shows"),
         ("nowhere/Thing-v0", "no environment is registered"),
         ("rllm/Arithmetic-v9", "no environment is registered"),
         ("a/b/c", "cannot be made|no environment"),
@@ -129,3 +129,14 @@ def test_seed_tasks_start_with_different_observations():
 def test_asking_for_more_tasks_than_there_are_is_refused():
     with pytest.raises(EnvArgumentError, match="different tasks"):
         seed_tasks("rllm/Arithmetic-v0", {"digits": 1, "operators": "+"}, num_tasks=100)
+
+
+def test_tasks_that_look_alike_at_first_are_told_apart():
+    """Every task of Wordle begins with the same text."""
+    tasks = seed_tasks("rllm/Wordle-v0", None, num_tasks=20)
+    env = GymEnv("rllm/Wordle-v0")
+    words = set()
+    for task in tasks:
+        env.env.reset(seed=task["seed"])
+        words.add(str(env.env.unwrapped.task))
+    assert len(words) == 20

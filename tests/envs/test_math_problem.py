@@ -181,9 +181,13 @@ def test_without_math_verify_a_data_set_is_refused_with_the_command_that_helps(t
 
 def test_an_answer_too_large_to_compare_is_reported_as_unverifiable(rows):
     env = MathEnv(dataset=rows({"question": "?", "answer": "1"}))
-    env.reset(seed=0)
+    _, info = env.reset(seed=0)
+    assert (info["outcome"], info["unverifiable"]) == ("", False)
     _, reward, _, _, info = env.step(r"\boxed{9^{9^{9}}}")
-    assert (reward, info["outcome"]) == (0.0, "unverifiable")
+    assert (reward, info["outcome"], info["unverifiable"]) == (0.0, "unverifiable", True)
+    env.reset(seed=0)
+    *_, info = env.step(r"\boxed{2}")
+    assert (info["outcome"], info["unverifiable"]) == ("wrong", False)
 
 
 def test_making_many_environments_over_one_file_reads_it_once(rows):

@@ -3,7 +3,13 @@ import time
 import pytest
 
 from rllm_envs.errors import excerpt
-from rllm_envs.parsing import boxed_answer, calculator_call, last_boxed, strip_thoughts
+from rllm_envs.parsing import (
+    boxed_answer,
+    code_block,
+    last_boxed,
+    strip_thoughts,
+    tag_content,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +64,8 @@ def test_thoughts_are_stripped_to_the_text_after_them():
         ("", None),
     ],
 )
-def test_the_last_complete_calculator_call_counts(response, expected):
-    assert calculator_call(response) == expected
+def test_the_last_complete_tag_content_counts(response, expected):
+    assert tag_content(response, "calc") == expected
 
 
 @pytest.mark.parametrize(
@@ -76,7 +82,7 @@ def test_the_last_complete_calculator_call_counts(response, expected):
 def test_hostile_text_is_read_in_linear_time(text):
     start = time.perf_counter()
     boxed_answer(text)
-    calculator_call(text)
+    tag_content(text, "calc")
     assert time.perf_counter() - start < 4.0
 
 
@@ -84,3 +90,29 @@ def test_an_excerpt_is_short_whatever_the_value():
     assert excerpt("abc") == "'abc'"
     assert len(excerpt("x" * 10**6)) == 80
     assert len(excerpt({"key": "x" * 1000})) == 80
+
+
+@pytest.mark.parametrize(
+    ("response", "program"),
+    [
+        ("```python\nx = 1\n```", "x = 1\n"),
+        ("a\n```py\nx\n```\nb\n```\ny\n```\nc", "y\n"),
+        ("```python\nx\n```\nThen run:\n```bash\nls\n```", "x\n"),
+        ("<think>```python\nx\n```</think> none", None),
+        ("  ```python\n  x\n  ```", "  x\n"),
+        ("```python\r\nx\r\n```", "x\n"),
+        ("```python\nx", None),
+        ("def f():\n    return 1", "def f():\n    return 1"),
+        ("I would define f so that it returns 1.", None),
+        ("", None),
+    ],
+)
+def test_the_last_block_of_python_is_the_program(response, program):
+    assert code_block(response) == program
+
+
+def test_a_program_is_found_in_linear_time():
+    for text in ("```" * 100_000, "```python\n" * 30_000, "`" * 300_000, "``` \n" * 60_000):
+        start = time.process_time()
+        code_block(text)
+        assert time.process_time() - start < 2

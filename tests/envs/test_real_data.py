@@ -58,3 +58,17 @@ def test_equal_values_in_other_spellings_are_right(data_dir):
     for reference, answer in respelt.items():
         assert reference in answers.values()
         assert math_reward_fn({"answer": reference}, f"\\boxed{{{answer}}}").reward == 1.0
+
+
+def test_references_of_gsm8k_are_right_in_other_spellings_and_wrong_when_changed(data_dir):
+    for row in Dataset.from_file(data_dir / "gsm8k/test.jsonl"):
+        [reference] = references_of(row)
+        value = int(reference.replace(",", ""))
+        right = [value, f"{value:,}", f"{value}.0", f"\\frac{{{2 * value}}}{{2}}", f"\\${value}",
+                 f"x = {value}", f"{value} dollars", f"{value}\\text{{ hours}}"]  # fmt: skip
+        wrong = [value + 1, 10 * value + 1, -value - 1, f"{value}.5", f"{value} \\text{{ or }} 1",
+                 f"{value} = {value + 1}", f"{value}, {value}", f"{value} million"]  # fmt: skip
+        for answers, reward in ((right, 1.0), (wrong, 0.0)):
+            for answer in answers:
+                output = math_reward_fn(row, f"\\boxed{{{answer}}}")
+                assert output.reward == reward, (reference, answer, output)

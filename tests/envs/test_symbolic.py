@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -9,35 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rllm_envs.grading.symbolic import SymbolicPool
-from rllm_envs.rewards import math_reward_fn
 
 pytest.importorskip("math_verify", reason="symbolic grading needs math-verify")
 
 ROOT = r"\sqrt{42}"
-SLOW = "(x+1)^{9999}"
-
-# Texts that keep a computer-algebra system busy, fill memory, or try to run code.
-HOSTILE = [
-    "9^{9^{9^9}}", "9^9^9^9", "2^{2^{30}}", "((9!)!)!", "100000!", "(9^{9999})^{9999}",
-    "(1+x)^{10000}", r"\sum_{k=1}^{10^9} k", r"\prod_{k=1}^{99999999} k",
-    r"\binom{1000000000}{500000000}", r"\binom{10^{9}}{10^{8}}", "9" * 100_000,
-    "(" * 5000 + "1" + ")" * 5000, r"\frac{1}{" * 200 + "1" + "}" * 200,
-    "{" + ",".join(map(str, range(3000))) + "}", "1" + "+1" * 5000, "=".join("1" * 500),
-    r"\boxed{" * 100_000 + "1" + "}" * 100_000, "x" * 500, r"\sqrt{" * 60 + "2" + "}" * 60,
-    r"\sin(" * 40 + "x" + ")" * 40, r"\lim_{x\to 0} x^{x^{x^{x}}}", "\ud800", "\x00" * 50,
-    "|" * 400, "\\" * 400, "$" * 400, "1," * 300, "_" * 300, "2^" * 150 + "2", "7**7**7",
-    "1e999999999", "10^{9999}!", r"\overline{" * 64 + "1" + "}" * 64,
-]  # fmt: skip
-INJECTIONS = [
-    '__import__("os").system("touch {mark}")',
-    r'\text{{__import__("os").system("touch {mark}")}}',
-    "exec(\"open('{mark}', 'w')\")",
-    "eval(\"open('{mark}', 'w')\")",
-    "().__class__.__bases__[0].__subclasses__()",
-    "lambda: open('{mark}', 'w')",
-    "\\input{{{mark}}}",
-    "\\write18{{touch {mark}}}",
-]
+SLOW = r"\sin(" * 40 + "x" + ")" * 40
 
 
 @pytest.fixture(scope="module")
@@ -46,28 +23,6 @@ def pool():
     assert pool.compare("1+1", "2") == "equal"
     yield pool
     pool.close()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _warm():
-    assert math_reward_fn({"answer": "x+1"}, r"\boxed{1+x}").is_correct
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=[text[:20] for text in HOSTILE])
-def test_hostile_answers_are_settled_within_four_seconds(text):
-    start = time.perf_counter()
-    output = math_reward_fn({"answer": r"\sqrt{42}"}, rf"\boxed{{{text}}}")
-    assert time.perf_counter() - start < 4.0
-    assert output.reward == 0.0
-
-
-@pytest.mark.parametrize("text", INJECTIONS)
-def test_code_in_answers_is_never_run(text, tmp_path):
-    mark = tmp_path / "mark"
-    code = text.format(mark=mark)
-    for reference in (r"\sqrt{42}", "42", r"\text{word}"):
-        assert math_reward_fn({"answer": reference}, rf"\boxed{{{code}}}").reward == 0.0
-    assert not mark.exists()
 
 
 def test_a_comparison_that_takes_too_long_is_given_up_and_the_next_one_is_right(pool):
@@ -79,8 +34,9 @@ def test_a_comparison_that_takes_too_long_is_given_up_and_the_next_one_is_right(
     assert time.perf_counter() - start < 1.0
 
 
-def test_a_good_answer_beside_a_slow_one_is_graded_at_once(pool):
-    with ThreadPoolExecutor(2) as threads:
+def test_a_good_answer_beside_a_slow_one_is_graded_at_once():
+    pool = SymbolicPool(2, time_limit_seconds=4.0)
+    with contextlib.closing(pool), ThreadPoolExecutor(2) as threads:
         list(threads.map(lambda _: pool.compare("a", "a"), range(4)))
         slow = threads.submit(pool.compare, ROOT, SLOW)
         time.sleep(0.1)
@@ -170,7 +126,7 @@ def test_the_child_ends_when_its_parent_is_killed():
         "pool = SymbolicPool(1)\n"
         "pool.compare('x', 'x')\n"
         "print(pool._idle[0]._process.pid, flush=True)\n"
-        f"pool.compare(r'{ROOT}', '{SLOW}')\n"
+        f"pool.compare({ROOT!r}, {SLOW!r})\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None

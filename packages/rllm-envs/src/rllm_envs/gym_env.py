@@ -12,7 +12,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from rllm_envs.core import BaseEnv, TextEnv
 from rllm_envs.errors import EnvArgumentError, UnknownEnvError
-from rllm_envs.tasks import Task
+from rllm_envs.tasks import Task, canonical_json
 
 MAX_REPEATS = 2_000
 """Seeds in a row that repeat earlier tasks before an environment counts as having no more."""
@@ -122,10 +122,10 @@ def seed_tasks(
     num_tasks: int,
     first_seed: int = 0,
 ) -> list[dict[str, int]]:
-    """Return ``{"seed": s}`` for seeds whose first observations all differ.
+    """Return ``{"seed": s}`` for seeds whose tasks all differ.
 
-    Seeds are tried upwards from ``first_seed``; one that repeats an earlier observation is left
-    out.
+    Seeds are tried upwards from ``first_seed``; one that repeats an earlier task is left out. The
+    tasks of an environment that is no ``TextEnv`` are told apart by their first observations.
 
     Raises:
         EnvArgumentError: The environment has too few different tasks for ``num_tasks``.
@@ -137,8 +137,10 @@ def seed_tasks(
     try:
         while len(tasks) < num_tasks:
             observation, _ = env.env.reset(seed=seed)
-            if observation not in seen:
-                seen.add(observation)
+            raw = env.env.unwrapped
+            drawn = canonical_json(raw.task) if isinstance(raw, TextEnv) else observation
+            if drawn not in seen:
+                seen.add(drawn)
                 tasks.append({"seed": seed})
                 repeats = 0
             elif (repeats := repeats + 1) > MAX_REPEATS:
@@ -191,4 +193,7 @@ def _unknown_env(env_id: str) -> str:
     known = sorted(name for name in gymnasium.registry if name.startswith("rllm/"))
     near = difflib.get_close_matches(env_id, list(gymnasium.registry), n=1, cutoff=0.6)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"no environment is registered as {env_id!r}; {hint}this package has {', '.join(known)}"
+    return (
+        f"no environment is registered as {env_id!r}; {hint}`python -m rllm_envs list` shows the "
+        f"{len(known)} of this package"
+    )

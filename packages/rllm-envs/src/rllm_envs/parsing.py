@@ -4,9 +4,7 @@ import re
 
 _PYTHON_NAMES = ("", "python", "py", "python3")
 _PROGRAM_LINE = re.compile(r"^(?:def|class|import|from|async def)[ \t]", re.MULTILINE)
-_FENCE = re.compile(
-    r"^[ \t]*```[ \t]*([\w+#.-]*)[^\n`]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE
-)
+_FENCE = re.compile(r"```[ \t]*([\w+#.-]*)[^`]*")
 _BRACE_TOKENS = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
 
 
@@ -46,13 +44,17 @@ def boxed_answer(response: str) -> str | None:
     return last_boxed(strip_thoughts(response))
 
 
-def calculator_call(response: str) -> str | None:
-    """Return the content of the last complete ``<calc>...</calc>`` outside of thoughts, or None."""
+def tag_content(response: str, tag: str) -> str | None:
+    """Return the content of the last complete ``<tag>...</tag>`` outside of thoughts, or None.
+
+    Spaces around the content are dropped. ``tag`` is the name without brackets, such as "calc".
+    """
     text = strip_thoughts(response)
-    start = text.rfind("<calc>", 0, max(text.rfind("</calc>"), 0))
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    start = text.rfind(opening, 0, max(text.rfind(closing), 0))
     if start < 0:
         return None
-    return text[start + len("<calc>") :].partition("</calc>")[0].strip()
+    return text[start + len(opening) :].partition(closing)[0].strip()
 
 
 def code_block(response: str) -> str | None:
@@ -61,8 +63,18 @@ def code_block(response: str) -> str | None:
     Blocks that name another language do not count. A response without any fence is itself the
     program where it has a line that starts with ``def``, ``class``, ``import`` or ``from``.
     """
-    text = strip_thoughts(response).replace("\r\n", "\n")
-    blocks = [m.group(2) for m in _FENCE.finditer(text) if m.group(1).lower() in _PYTHON_NAMES]
+    text = strip_thoughts(response)
+    blocks, language, lines = [], None, []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        fence = _FENCE.fullmatch(line.strip())
+        if fence is None:
+            lines.append(line)
+        elif language is None or fence.group(1):
+            language, lines = fence.group(1).lower(), []
+        else:
+            if language in _PYTHON_NAMES:
+                blocks.append("\n".join([*lines, ""]))
+            language = None
     if blocks:
         return blocks[-1]
     is_program = "```" not in text and _PROGRAM_LINE.search(text)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from rllm_envs.datasets import find_benchmark, load_benchmark, load_for_env
 from rllm_envs.errors import DatasetError, DatasetNotFoundError
 from rllm_envs.tasks import SUFFIXES, Dataset, write_jsonl
 
@@ -60,11 +61,19 @@ class DatasetRegistry:
 
     @classmethod
     def load_dataset(cls, name: str, split: str = "default") -> Dataset:
-        """Return a registered data set.
+        """Return a registered data set, or a public one of ``rllm_envs.datasets``.
+
+        A registered data set comes before a public one of the same name. Of a public one, "default"
+        is the split that results are reported on.
 
         Raises:
             DatasetNotFoundError: There is no such name or split; the message lists what exists.
+            DatasetError: A row of a public data set cannot be used.
+            MissingDependencyError: A public one is not on this machine, nor the library to fetch
+                it.
         """
+        if not cls.dataset_exists(name) and find_benchmark(name) is not None:
+            return load_benchmark(name, None if split == "default" else split)
         splits = cls.get_dataset_splits(name)
         if split not in splits:
             raise DatasetNotFoundError(
@@ -93,7 +102,8 @@ class DatasetRegistry:
             existing = ", ".join(cls.get_dataset_names()) or "none"
             raise DatasetNotFoundError(
                 f"no data set is registered as {name!r}; registered: {existing}. Register one with "
-                f"DatasetRegistry.register_dataset({name!r}, rows_or_path)"
+                f"DatasetRegistry.register_dataset({name!r}, rows_or_path). Public data sets are "
+                "those of rllm_envs.datasets.BENCHMARKS"
             )
         return splits
 
@@ -130,11 +140,13 @@ def load_rows(name_or_path: str | Path, split: str = "train") -> Dataset:
 
     A file is one split, so all of its rows are returned whatever ``split`` says. Of a registered
     data set, ``split`` is taken; "all" stands for all its splits together, and a data set whose
-    only split is "default" is used as a file is. Files that do not change are read once per
+    only split is "default" is used as a file is. Of a public data set (``rllm_envs.datasets``),
+    "test" is the part that results are reported on. Files that do not change are read once per
     process.
 
     Args:
-        name_or_path: A file ending in .jsonl, .json, or either with .gz; or a registered name.
+        name_or_path: A file ending in .jsonl, .json, or either with .gz; a registered name; or the
+            name of a public data set, such as "gsm8k".
         split: "train", "test", "all", or another split of the data set.
 
     Raises:
@@ -147,6 +159,8 @@ def load_rows(name_or_path: str | Path, split: str = "train") -> Dataset:
         return _read_unchanged(path, path.name, None)
     if text.endswith(SUFFIXES) or os.sep in text or _NAME.fullmatch(text) is None:
         raise DatasetNotFoundError(f"dataset {text!r}: no such file (in {Path.cwd()})")
+    if not DatasetRegistry.dataset_exists(text) and find_benchmark(text) is not None:
+        return load_for_env(text, split)
     splits = DatasetRegistry.get_dataset_splits(text)
     if split in splits:
         return DatasetRegistry.load_dataset(text, split)

@@ -16,7 +16,7 @@ REFERENCE_FIELDS = ("ground_truth", "answer")
 HIDDEN_FIELDS = (
     *REFERENCE_FIELDS,
     *("solution", "canonical_solution", "tests", "test", "test_list", "challenge_test_list"),
-    *("test_cases", "input_output", "inputs", "outputs", "private_test_cases"),
+    *("test_cases", "input_output", "inputs", "outputs", "private_test_cases", "stations"),
 )
 """Fields of a task that an agent must not see."""
 

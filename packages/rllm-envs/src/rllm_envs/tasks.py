@@ -72,7 +72,7 @@ class Dataset(Sequence[Task]):
         split: str | None = None,
     ) -> None:
         source = name or "data set"
-        checked = [_check_row(row, f"{source}, row {n}") for n, row in enumerate(rows, start=1)]
+        checked = [checked_row(row, f"{source}, row {n}") for n, row in enumerate(rows, start=1)]
         self._take(checked, name, split)
         _check_ids(checked, source)
 
@@ -116,11 +116,9 @@ class Dataset(Sequence[Task]):
         path = Path(path)
         rows: list[Task] = []
         bad: list[DatasetError] = []
-        for where, raw in _raw_rows(path):
+        for where, raw in raw_rows(path):
             try:
-                rows.append(
-                    _check_row(raw if isinstance(raw, dict) else _decode(raw, where), where)
-                )
+                rows.append(checked_row(raw, where))
             except DatasetError as error:
                 if on_bad_row == "error":
                     raise
@@ -194,8 +192,13 @@ def write_jsonl(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> None:
         file.write(json.dumps(row, ensure_ascii=True, allow_nan=False) + "\n")
 
 
-def _raw_rows(path: Path) -> Iterator[tuple[str, bytes | Any]]:
-    """Yield (place, undecoded line) of a JSONL file, or (place, decoded object) of a JSON file."""
+def raw_rows(path: Path, max_row_bytes: int = MAX_ROW_BYTES) -> Iterator[tuple[str, bytes | Any]]:
+    """Yield (place, undecoded line) of a JSONL file, or (place, decoded object) of a JSON file.
+
+    Raises:
+        DatasetError: The file is missing, of another kind, or cannot be read to its end; or a line
+            is longer than ``max_row_bytes``.
+    """
     if not path.name.endswith(SUFFIXES):
         raise DatasetError(f"{path}: a data file must end in one of {', '.join(SUFFIXES)}")
     if not path.is_file():
@@ -205,7 +208,7 @@ def _raw_rows(path: Path) -> Iterator[tuple[str, bytes | Any]]:
     count = 0
     try:
         with cast(IO[bytes], opener(path, "rb")) as file:
-            rows = _lines(file, path) if is_lines else _list_items(file, path)
+            rows = _lines(file, path, max_row_bytes) if is_lines else _list_items(file, path)
             for row in rows:
                 count += 1
                 yield row
@@ -213,14 +216,14 @@ def _raw_rows(path: Path) -> Iterator[tuple[str, bytes | Any]]:
         raise DatasetError(f"{path}: cannot be read after row {count}: {error}") from None
 
 
-def _lines(file: IO[bytes], path: Path) -> Iterator[tuple[str, bytes]]:
+def _lines(file: IO[bytes], path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
     # A binary file ends lines at "\n" only; text splitting would also break rows at U+2028.
     number = 0
-    while line := file.readline(MAX_ROW_BYTES + 1):
+    while line := file.readline(limit + 1):
         number += 1
         where = f"{path}, row {number}"
-        if len(line) > MAX_ROW_BYTES:
-            raise DatasetError(f"{where}: longer than {MAX_ROW_BYTES} bytes: {excerpt(line)}")
+        if len(line) > limit:
+            raise DatasetError(f"{where}: longer than {limit} bytes: {excerpt(line)}")
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
         if line.strip():
@@ -268,7 +271,14 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _check_row(row: Any, where: str) -> Task:
+def checked_row(row: Any, where: str) -> Task:
+    """Return a row, decoded first where it is a line of JSON, once it is known to be a task.
+
+    Raises:
+        DatasetError: It is no JSON object, or holds what JSON or UTF-8 cannot: NaN, a NUL, half of
+            a character pair; the message starts with ``where``.
+    """
+    row = _decode(row, where) if isinstance(row, bytes) else row
     if not isinstance(row, Mapping):
         raise DatasetError(f"{where}: not a JSON object: {excerpt(row)}")
     try:

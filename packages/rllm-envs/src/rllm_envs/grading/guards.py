@@ -16,6 +16,8 @@ MAX_FACTORIAL = 1_000
 MAX_SERIES_BOUND = 10_000
 
 _DIGITS = re.compile(r"\d+")
+_POWER = re.compile(r"\^|\*\*")
+_CLOSING = re.compile(r"[ )}\]]*")
 _FACTORIAL = re.compile(r"(\d+)\s*!|(?<=[)}!])\s*!")
 _SERIES = re.compile(r"\\(?:sum|prod|bigcup|bigcap|[dt]?binom|int)(?![a-zA-Z])|\\choose")
 
@@ -46,33 +48,53 @@ def _nesting(text: str) -> int:
             depth += 1
             deepest = max(deepest, depth)
         elif character in ")]}":
-            depth -= 1
+            # A closing bracket without an opening one hides no depth that follows.
+            depth = max(depth - 1, 0)
     return deepest
 
 
 def _power_hazard(text: str) -> str | None:
-    for match in re.finditer(r"\^|\*\*", text):
+    for match in _POWER.finditer(text):
         exponent = _group_at(text, match.end())
-        digits = _DIGITS.findall(exponent)
-        if digits and int(max(digits, key=int)) > MAX_EXPONENT:
+        if any(int(digits) > MAX_EXPONENT for digits in _DIGITS.findall(exponent)):
             return f"an exponent greater than {MAX_EXPONENT}"
-        is_literal = bool(digits) and not re.search(r"[A-Za-z]", exponent)
-        if is_literal and re.search(r"[\^!]|\*\*", exponent):
+        if not exponent or not _has_only_digits(exponent):
+            continue
+        if _POWER.search(exponent) or "!" in exponent:
             return "a power of a power of numbers"
-        after = text[match.end() + len(exponent) :].lstrip(" )}")
-        if is_literal and after.startswith(("^", "**")):
+        if _product_of_exponents(text, match.end() + len(exponent), exponent) > MAX_EXPONENT:
             return "a power of a power of numbers"
     return None
 
 
+def _has_only_digits(exponent: str) -> bool:
+    return _DIGITS.search(exponent) is not None and not re.search(r"[A-Za-z]", exponent)
+
+
+def _product_of_exponents(text: str, end: int, exponent: str) -> int:
+    """Return the exponent of ``(x^a)^b``: the numbers multiplied; a tower counts as huge."""
+    product = max(map(int, _DIGITS.findall(exponent)))
+    while True:
+        closing = _CLOSING.match(text, end)
+        after = closing.end() if closing else end
+        following = _POWER.match(text, after)
+        if following is None:
+            return product
+        exponent = _group_at(text, following.end())
+        is_tower = not text[end:after].strip()
+        if is_tower or not _has_only_digits(exponent):
+            return MAX_EXPONENT + 1
+        product *= max(map(int, _DIGITS.findall(exponent)))
+        end = following.end() + len(exponent)
+
+
 def _group_at(text: str, start: int) -> str:
     """Return the operand that starts at ``start``: a bracketed group, digits or one character."""
-    while start < len(text) and text[start] == " ":
-        start += 1
-    if start < len(text) and text[start] in "{(":
+    start += text[start : start + 1] == " "
+    if text[start : start + 1] in ("{", "("):
         depth = 0
         for position in range(start, len(text)):
-            depth += (text[position] in "{(") - (text[position] in "})")
+            depth += (text[position] in "([{") - (text[position] in ")]}")
             if depth == 0:
                 return text[start : position + 1]
         return text[start:]

@@ -11,12 +11,15 @@ import contextlib
 import importlib.util
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator
+from concurrent.futures import Future
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -27,10 +30,20 @@ TIME_LIMIT_SECONDS = 3.0
 START_LIMIT_SECONDS = 60.0
 GRACE_SECONDS = 5.0
 MAX_WORKERS = 8
+MAX_REMEMBERED = 16_384
+"""Verdicts of ``compare`` that are kept."""
+
+Structure = str | dict[str, Any]
+"""A LaTeX text, or what ``structure.as_json`` returns."""
 
 SymbolicVerdict = Literal["equal", "different", "unreadable reference", "failed", "timeout"]
 
 _WORKER_FILE = Path(__file__).with_name("symbolic_worker.py")
+
+
+def default_num_workers() -> int:
+    """Return how many processes compare at once: the number of cores, from 2 to 8."""
+    return max(2, min(os.cpu_count() or 1, MAX_WORKERS))
 
 
 class SymbolicPool:
@@ -45,20 +58,23 @@ class SymbolicPool:
         self, num_workers: int | None = None, *, time_limit_seconds: float = TIME_LIMIT_SECONDS
     ) -> None:
         self._time_limit_seconds = time_limit_seconds
-        self._slots = threading.BoundedSemaphore(
-            num_workers or max(2, min(os.cpu_count() or 1, MAX_WORKERS))
-        )
+        self._slots = threading.BoundedSemaphore(num_workers or default_num_workers())
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
         self._is_closed = False
 
-    def compare(self, reference: str, answer: str) -> SymbolicVerdict:
-        """Return whether an answer equals a reference; "failed" or "timeout" where nobody knows."""
-        return self._ask({"reference": reference, "answer": answer})
+    def compare(self, reference: Structure, answer: Structure) -> SymbolicVerdict:
+        """Return whether an answer equals a reference; "failed" or "timeout" where nobody knows.
 
-    def can_read(self, reference: str) -> bool:
+        Args:
+            reference: A LaTeX text, or ``structure.as_json`` of several values.
+            answer: Likewise.
+        """
+        return self.ask(_question(reference, answer))
+
+    def can_read(self, reference: Structure) -> bool:
         """Return whether a reference can be parsed within the time limit."""
-        return self._ask({"reference": reference}) == "equal"
+        return self.ask(_question(reference)) == "equal"
 
     def close(self) -> None:
         """Kill all idle processes; a running comparison ends its own."""
@@ -68,7 +84,8 @@ class SymbolicPool:
         for worker in workers:
             worker.kill()
 
-    def _ask(self, question: dict[str, str]) -> SymbolicVerdict:
+    def ask(self, question: bytes) -> SymbolicVerdict:
+        """Return the verdict on a line for ``symbolic_worker``."""
         for _ in range(2):
             with self._worker() as worker:
                 verdict = worker.ask(question)
@@ -115,6 +132,9 @@ class _Worker:
                 # Ctrl-C is for the parent; the child ends when its input closes.
                 start_new_session=True,
             )
+            assert self._process.stdout is not None
+            self._poll = select.poll()
+            self._poll.register(self._process.stdout, select.POLLIN)
         except OSError as error:
             raise GradingError(
                 f"cannot start a grading process with {sys.executable}: {error}"
@@ -125,7 +145,7 @@ class _Worker:
         """Whether it awaits the next question."""
         return self._process.poll() is None and self._is_ready and not self._owes_answer
 
-    def ask(self, question: dict[str, str]) -> Any:
+    def ask(self, question: bytes) -> Any:
         """Return the verdict, "timeout", or "died".
 
         Raises:
@@ -138,7 +158,7 @@ class _Worker:
         assert self._process.stdin is not None
         self._owes_answer = True
         try:
-            self._process.stdin.write(json.dumps(question).encode("ascii") + b"\n")
+            self._process.stdin.write(question)
             self._process.stdin.flush()
         except OSError:
             return "died"
@@ -149,22 +169,12 @@ class _Worker:
     def _read(self, limit_seconds: float) -> Any:
         """Return the verdict of the next line; end the process when none comes in time."""
         assert self._process.stdout is not None
-        is_late = threading.Event()
-
-        def give_up() -> None:
-            is_late.set()
+        # A reply is one short line, written at once, so what is readable is the whole of it.
+        if not self._poll.poll(1000 * limit_seconds):
             self._end()
-
-        timer = threading.Timer(limit_seconds, give_up)
-        timer.daemon = True
-        timer.start()
-        try:
-            line = self._process.stdout.readline()
-        finally:
-            timer.cancel()
-        if line.endswith(b"\n"):
-            return json.loads(line)["verdict"]
-        return "timeout" if is_late.is_set() else "died"
+            return "timeout"
+        line = self._process.stdout.readline()
+        return json.loads(line)["verdict"] if line.endswith(b"\n") else "died"
 
     def _last_errors(self) -> str:
         self._end()
@@ -219,10 +229,57 @@ def require_math_verify() -> None:
         )
 
 
-@lru_cache(maxsize=4096)
-def compare(reference: str, answer: str) -> SymbolicVerdict:
-    """Compare through the shared pool; equal questions are asked once."""
-    return shared_pool().compare(reference, answer)
+class _Answers:
+    """Verdicts by question; a question that is being asked is waited for, not asked twice."""
+
+    def __init__(self, maxsize: int) -> None:
+        self._maxsize = maxsize
+        self._lock = threading.Lock()
+        # The oldest question comes first and goes first.
+        self._verdicts: OrderedDict[bytes, Future[SymbolicVerdict]] = OrderedDict()
+
+    def of(self, question: bytes) -> SymbolicVerdict:
+        with self._lock:
+            verdict = self._verdicts.get(question)
+            is_first = verdict is None
+            if verdict is None:
+                verdict = self._verdicts[question] = Future()
+                if len(self._verdicts) > self._maxsize:
+                    self._verdicts.popitem(last=False)
+        if is_first:
+            return self._ask(question, verdict)
+        # Whoever asked first may have been interrupted; that is not this caller's interrupt.
+        return verdict.result() if verdict.exception() is None else self.of(question)
+
+    def _ask(self, question: bytes, verdict: Future[SymbolicVerdict]) -> SymbolicVerdict:
+        try:
+            found = shared_pool().ask(question)
+        except BaseException as error:
+            self._forget(question)
+            verdict.set_exception(error)
+            raise
+        if found == "failed":
+            # Somebody ended the process; the same question may be answered another time.
+            self._forget(question)
+        verdict.set_result(found)
+        return found
+
+    def _forget(self, question: bytes) -> None:
+        with self._lock:
+            self._verdicts.pop(question, None)
+
+
+_answers = _Answers(MAX_REMEMBERED)
+
+
+def compare(reference: Structure, answer: Structure) -> SymbolicVerdict:
+    """Compare through the shared pool; equal questions are asked once, "timeout" included."""
+    return _answers.of(_question(reference, answer))
+
+
+def _question(reference: Structure, answer: Structure | None = None) -> bytes:
+    question = {"reference": reference} | ({} if answer is None else {"answer": answer})
+    return json.dumps(question).encode("ascii") + b"\n"
 
 
 @lru_cache(maxsize=1)
@@ -232,9 +289,10 @@ def _has_math_verify() -> bool:
 
 def _forget_pool_after_fork() -> None:
     # The forked child must not talk into its parent's pipes; it starts its own processes.
-    global _shared, _pool_lock
+    global _shared, _pool_lock, _answers
     _pool_lock = threading.Lock()
     _shared = None
+    _answers = _Answers(MAX_REMEMBERED)
 
 
 def _close_shared_pool() -> None:

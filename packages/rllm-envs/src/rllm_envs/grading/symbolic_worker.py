@@ -5,11 +5,13 @@ then forks a comparer, which is killed and replaced at once when a question take
 replaced after 1,000 questions. One JSON object per line comes in on standard input and one goes out
 on standard output; the first says that the process is ready.
 
-    in   {"reference": "\\sqrt{2}", "answer": "2^{1/2}"}      or  {"reference": "\\sqrt{2}"}
+    in   {"reference": structure, "answer": structure}      or  {"reference": structure}
     out  {"verdict": "equal" | "different" | "unreadable reference" | "failed" | "timeout"}
 
-No text is ever handed to ``eval`` or to sympy's ``parse_expr``: only math-verify's LaTeX grammar
-reads it. The process ends, and its comparer with it, when standard input closes.
+A structure is a LaTeX text, ``{"text": ..., "number": ["1/3", false]}`` or ``{"text", "kind",
+"brackets", "members"}``; see ``structure.as_json``. No text is ever handed to ``eval`` or to
+sympy's ``parse_expr``: only math-verify's LaTeX grammar reads it. The process ends, and its
+comparer with it, when standard input closes.
 """
 
 import contextlib
@@ -20,20 +22,32 @@ import os
 import select
 import signal
 import sys
+from fractions import Fraction
 from functools import lru_cache
+from typing import Any
+from zlib import crc32
 
 MEMORY_BYTES = 1 << 30
 QUESTIONS_PER_COMPARER = 1_000
+POINT_TOLERANCE = 1e-5
+WARM_UP = (
+    (r"-\frac{a+2}{3b}\cdot\sqrt{x} - 4.5\pi", r"x^2+3x-7y^{-1}"),
+    ("x^2-1", "(x-1)(x+1)"),
+    (r"2\sqrt{3}", r"\sqrt{12}"),
+)
+"""The grammar learns from what it reads, which every comparer then knows when it is forked."""
 
 
 def main() -> None:
     """Answer questions until standard input closes."""
     time_limit_seconds = float(sys.argv[1])
     logging.disable(logging.CRITICAL)
+    sys.dont_write_bytecode = True
     replies = os.dup(1)
     # A library that prints must not write into the replies.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    _compare(r"\sqrt{2}", r"2^{\frac{1}{2}}")
+    for reference, answer in WARM_UP:
+        _compare(reference, answer)
     gc.freeze()
     _write_verdict(replies, "ready")
     comparer: Comparer | None = None
@@ -132,48 +146,149 @@ def _limit_memory() -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # Nothing here writes a file, and what would must not.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     except (ImportError, OSError, ValueError):
         # Not every system has these limits; the time limit holds everywhere.
         return
 
 
-def _verdict(request: dict[str, str]) -> str:
+def _verdict(request: dict[str, Any]) -> str:
     try:
-        if "answer" in request:
-            return _compare(request["reference"], request["answer"])
-        return "equal" if _parse(request["reference"]) else "unreadable reference"
+        if "answer" not in request:
+            return "equal" if _is_readable(request["reference"]) else "unreadable reference"
+        return "equal" if _same(request["reference"], request["answer"]) else "different"
+    except UnreadableError:
+        return "unreadable reference"
     except (Exception, MemoryError):
         return "failed"
 
 
-def _compare(reference: str, answer: str) -> str:
-    from math_verify import verify
+class UnreadableError(Exception):
+    """A reference is no LaTeX that the grammar knows."""
 
-    gold = _parse_reference(reference)
+
+def _is_readable(reference: Any) -> bool:
+    if isinstance(reference, str):
+        return bool(_parse(reference))
+    return "number" in reference or all(map(_is_readable, reference["members"]))
+
+
+def _same(reference: Any, answer: Any) -> bool:
+    reference, answer = _as_dict(reference), _as_dict(answer)
+    if "members" not in reference or "members" not in answer:
+        if "number" in reference and "number" in answer:
+            return _same_number(reference["number"], answer["number"])
+        return _compare(reference["text"], answer["text"])
+    members, others = reference["members"], list(answer["members"])
+    shapes = [
+        (part["kind"], part["brackets"], len(part["members"])) for part in (reference, answer)
+    ]
+    if shapes[0] != shapes[1]:
+        return False
+    if reference["kind"] != "values":
+        return all(map(_same, members, others))
+    for member in members:
+        found = next((index for index, other in enumerate(others) if _same(member, other)), None)
+        if found is None:
+            return False
+        others.pop(found)
+    return True
+
+
+def _as_dict(structure: Any) -> dict[str, Any]:
+    return {"text": structure} if isinstance(structure, str) else structure
+
+
+def _same_number(reference: list, answer: list) -> bool:
+    """Compare as ``exact.same_number`` does: a percent sign divides by 100 or is a unit."""
+    first, second = Fraction(reference[0]), Fraction(answer[0])
+    if first == second:
+        return True
+    percent, plain = (first, second) if reference[1] else (second, first)
+    return reference[1] != answer[1] and percent == 100 * plain
+
+
+def _compare(reference: str, answer: str) -> bool:
+    from math_verify import verify
+    from sympy import Expr, Symbol, simplify
+
+    gold = _parse(reference)
     if not gold:
-        return "unreadable reference"
+        raise UnreadableError
     parsed = _parse(answer)
     if not parsed:
-        return "different"
+        return False
+    sides = gold[0], parsed[0]
+    num_names = sum(isinstance(side, Symbol) for side in sides)
+    # verify compares a variable by its name alone.
+    if not num_names and _differ_at_a_point(*sides):
+        return False
     # The order matters: verify is not symmetric.
-    return "equal" if verify(list(gold), parsed, timeout_seconds=None) else "different"
+    if verify(list(gold), list(parsed), timeout_seconds=None):
+        return not _are_unsolvable_equations(*sides)
+    if num_names != 1 or not all(isinstance(side, Expr) for side in sides):
+        return False
+    return not _differ_at_a_point(*sides) and simplify(sides[0] - sides[1]) == 0
 
 
-@lru_cache(maxsize=1024)
-def _parse_reference(latex: str) -> tuple:
-    return tuple(_parse(latex))
+def _differ_at_a_point(reference: Any, answer: Any) -> bool:
+    """Return whether two expressions have clearly different values at some point.
+
+    Most wrong answers are found out so, in milliseconds, where expanding them may take for ever.
+    The tolerance is wider than that of ``verify``, which then decides about what is close.
+    """
+    import sympy
+
+    # verify compares percentages in two ways; the others may take long to evaluate.
+    special = (sympy.UnevaluatedExpr, sympy.Sum, sympy.Product, sympy.Integral, sympy.Limit,
+               sympy.Derivative)  # fmt: skip
+    for side in (reference, answer):
+        is_expression = isinstance(side, sympy.Expr) and not isinstance(side, sympy.MatrixExpr)
+        if not is_expression or side.has(*special):
+            return False
+    symbols = reference.free_symbols | answer.free_symbols
+    point = {symbol: 0.5 + crc32(symbol.name.encode()) % 9973 / 9973 for symbol in symbols}
+    try:
+        first, second = (side.evalf(15, subs=point) for side in (reference, answer))
+        if not (first.is_number and second.is_number and first.is_finite and second.is_finite):
+            return False
+        scale = max(1, abs(first), abs(second))
+        return bool(abs(first - second) > POINT_TOLERANCE * scale)
+    except Exception:
+        # A point without a value proves nothing.
+        return False
 
 
-def _parse(latex: str) -> list:
+def _are_unsolvable_equations(reference: Any, answer: Any) -> bool:
+    """Return whether two equations have nothing in common but that no real number solves them."""
+    from sympy import Eq, simplify, solve
+
+    if not (isinstance(reference, Eq) and isinstance(answer, Eq)) or solve(reference):
+        return False
+    differences: list[Any] = [side.lhs - side.rhs for side in (reference, answer)]  # type: ignore[operator]
+    ratio = simplify(differences[0] / differences[1])
+    return not (ratio.is_number and ratio.is_nonzero)
+
+
+@lru_cache(maxsize=4096)
+def _parse(latex: str) -> tuple:
+    from latex2sympy2_extended import NormalizationConfig
     from math_verify.parser import LatexExtractionConfig, parse
 
-    return parse(
-        f"\\boxed{{{latex}}}",
-        [LatexExtractionConfig(boxed_match_priority=0)],
-        fallback_mode="no_fallback",
-        extraction_mode="first_match",
-        # The process is killed from outside; math-verify's own alarm would undo ours.
-        parsing_timeout=None,  # type: ignore[arg-type]
+    # Units are gone already, and a trailing "m" may be a variable.
+    spelling = NormalizationConfig(
+        basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="all"
+    )
+    return tuple(
+        parse(
+            f"\\boxed{{{latex}}}",
+            [LatexExtractionConfig(boxed_match_priority=0, normalization_config=spelling)],
+            fallback_mode="no_fallback",
+            extraction_mode="first_match",
+            # The process is killed from outside; math-verify's own alarm would undo ours.
+            parsing_timeout=None,  # type: ignore[arg-type]
+        )
     )
 
 

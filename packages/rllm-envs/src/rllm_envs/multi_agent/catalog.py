@@ -21,6 +21,21 @@ class GameEntry:
     kwargs: dict[str, Any] = field(default_factory=dict)
     """Registered arguments: names and numbers."""
 
+    @property
+    def category(self) -> str:
+        """The folder that the game is in."""
+        return self.game.split(".")[1]
+
+    @property
+    def extra(self) -> str:
+        """The extra of rllm-envs that the PettingZoo environment needs."""
+        return "multi"
+
+    @property
+    def offline(self) -> bool:
+        """Whether it runs without a network; each game does."""
+        return True
+
 
 GAMES = (
     GameEntry(

@@ -58,7 +58,8 @@ class MathEnv(SingleTurnEnv):
 
     ## Information
     ``success``, ``invalid`` (no box in the action), ``outcome`` ("", then "correct", "wrong",
-    "no_answer" or "unverifiable": too large or slow to compare), ``turn``, ``turns_left``.
+    "no_answer" or "unverifiable"), ``unverifiable`` (the answer is too large or too slow to
+    compare; it earns 0, and a run should count it), ``turn``, ``turns_left``.
 
     ## Arguments
     ``dataset`` (a JSONL or JSON file, or a registered name; default None), ``families`` (names of
@@ -143,7 +144,7 @@ class MathEnv(SingleTurnEnv):
     def respond(self, action: str) -> Response:
         """Grade the boxed answer and end the episode."""
         outcome = self.judge(action)
-        info = {"invalid": outcome == "no_answer", "outcome": outcome}
+        info = outcome_info(outcome)
         return Response("", float(outcome == "correct"), terminated=True, info=info)
 
     def judge(self, action: str) -> str:
@@ -156,9 +157,22 @@ class MathEnv(SingleTurnEnv):
             return "correct" if is_right else "wrong"
         return grade_answer(answer, _references(self._current)).outcome
 
+    def _info(self, *, success: bool, invalid: bool) -> dict[str, Any]:
+        info = super()._info(success=success, invalid=invalid)
+        return info | {"outcome": "", "unverifiable": False}
+
     def oracle_action(self) -> str:
         r"""Return the first reference answer in ``\boxed{}``."""
         return f"\\boxed{{{_references(self._current)[0]}}}"
+
+
+def outcome_info(outcome: str) -> dict[str, Any]:
+    """Return the keys of ``info`` that tell an outcome of ``MathEnv.judge``."""
+    return {
+        "invalid": outcome == "no_answer",
+        "outcome": outcome,
+        "unverifiable": outcome == "unverifiable",
+    }
 
 
 def _checked_families(families: Sequence[str] | None) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rllm_envs.core import Response
 from rllm_envs.errors import EnvArgumentError
-from rllm_envs.reasoning.math_problem import MathEnv
+from rllm_envs.reasoning.math_problem import MathEnv, outcome_info
 
 
 class MathRetryEnv(MathEnv):
@@ -34,8 +34,8 @@ class MathRetryEnv(MathEnv):
     Terminates with a right answer, or after ``max_turns`` attempts.
 
     ## Information
-    ``success``, ``invalid`` (no box in the action), ``outcome`` (of the last attempt, as in
-    ``rllm/Math-v0``), ``turn``, ``turns_left``.
+    ``success``, ``invalid`` (no box in the action), ``outcome`` and ``unverifiable`` (of the last
+    attempt, as in ``rllm/Math-v0``), ``turn``, ``turns_left``.
 
     ## Arguments
     ``max_turns`` (attempts, at least 2, default 3), and those of ``rllm/Math-v0``.
@@ -65,7 +65,7 @@ class MathRetryEnv(MathEnv):
     def respond(self, action: str) -> Response:
         """Grade the boxed answer; end the episode if it is right or was the last attempt."""
         outcome = self.judge(action)
-        info = {"invalid": outcome == "no_answer", "outcome": outcome}
+        info = outcome_info(outcome)
         left = self.max_turns - self._turn
         if outcome == "correct" or left == 0:
             return Response("", float(outcome == "correct"), terminated=True, info=info)

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from rllm_envs.core import Response, TextEnv
 from rllm_envs.grading.exact import exact_value
-from rllm_envs.parsing import boxed_answer, calculator_call
+from rllm_envs.parsing import boxed_answer, tag_content
 from rllm_envs.reasoning.expressions import (
     check_expression_arguments,
     random_expression_task,
@@ -105,7 +105,7 @@ class CalculatorEnv(TextEnv):
         if answer is not None:
             is_correct = exact_value(answer) == Fraction(self._answer)
             return Response("", float(is_correct), terminated=True, info={"tool_call": False})
-        call = calculator_call(action)
+        call = tag_content(action, "calc")
         if call is None:
             return Response(HINT, info={"invalid": True, "tool_call": False})
         self._has_called = True

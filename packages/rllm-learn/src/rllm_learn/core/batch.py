@@ -123,6 +123,8 @@ class TokenBatch:
     """(B, T) float32."""
     advantages: Tensor
     """(B, T) float32."""
+    lengths: tuple[int, ...]
+    """Ids of each row that are no padding."""
 
     @property
     def num_actions(self) -> int:
@@ -155,20 +157,22 @@ def collate(
         action_mask=pad((s.sampled.action_mask for s in sequences), torch.bool),
         sampler_logprobs=pad((s.sampled.logprobs for s in sequences), torch.float32),
         advantages=pad((s.advantages for s in sequences), torch.float32),
+        lengths=tuple(len(s) for s in sequences),
     )
 
 
 def make_micro_batches(
-    sequences: Sequence[TokenSequence], micro_tokens: int
+    sequences: Sequence[TokenSequence], micro_tokens: int, *, packed: bool = False
 ) -> list[list[TokenSequence]]:
-    """Cut sequences into micro-batches whose padded area B x T is at most `micro_tokens`.
+    """Cut sequences into micro-batches of at most `micro_tokens` positions.
 
     Sequences are sorted by length, so that little is padded. One that is longer than
     `micro_tokens` forms a micro-batch alone: the budget bounds memory, it drops nothing.
 
     Args:
         sequences: In any order.
-        micro_tokens: Budget of positions, padding included; at least 1.
+        micro_tokens: Budget of positions; at least 1.
+        packed: Whether a micro-batch takes the sum of its lengths; else the padded area B x T.
 
     Raises:
         BatchError: The budget is below 1.
@@ -177,8 +181,9 @@ def make_micro_batches(
         raise BatchError(f"micro_tokens must be at least 1, got {micro_tokens}")
     batches: list[list[TokenSequence]] = []
     for sequence in sorted(sequences, key=len):  # ascending: the newest is the widest
-        current = batches[-1] if batches else None
-        if current is not None and (len(current) + 1) * len(sequence) <= micro_tokens:
+        current = batches[-1] if batches else []
+        area = sum(map(len, current)) if packed else len(current) * len(sequence)
+        if current and area + len(sequence) <= micro_tokens:
             current.append(sequence)
         else:
             batches.append([sequence])

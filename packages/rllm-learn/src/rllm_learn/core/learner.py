@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from rllm_learn.core.batch import TokenBatch, TokenSequence, collate, make_micro_batches
-from rllm_learn.core.logprobs import token_entropies, token_logprobs
 from rllm_learn.core.losses import LossSum
 from rllm_learn.core.model import adapter_weights, merged_weights, trainable_parameters
 from rllm_learn.core.optimizer import LearningRate, Optimizers
 from rllm_learn.core.parallel import Ranks, SingleRank, share_of
+from rllm_learn.core.scoring import Scorer
 
 LossFunction: TypeAlias = Callable[[Tensor, TokenBatch], LossSum]
 """From the policy's logprobs (B, T) and the batch to a sum and a count."""
@@ -35,7 +35,7 @@ class UpdateRule:
     max_grad_norm: float = 1.0
     """Gradients are scaled down to this 2-norm over all parameters."""
     micro_tokens: int = 4096
-    """Positions, padding included, of one forward and backward pass: bounds memory."""
+    """Positions of one forward and backward pass: bounds memory."""
     num_epochs: int = 1
     """Passes over each batch."""
     minibatch_sequences: int = 0
@@ -79,6 +79,7 @@ class Learner:
                 from the same policy and rule, and stay equal.
         """
         self.policy = policy
+        self._scorer = Scorer(policy, temperature=rule.temperature)
         self._ranks = ranks or SingleRank()
         self._exports_adapter = exports_adapter
         self.rule = rule
@@ -183,19 +184,18 @@ class Learner:
         local: dict[str, float] = defaultdict(float)
         gap_max = 0.0
         share = share_of(minibatch, self._ranks)
-        for micro_batch in make_micro_batches(share, self.rule.micro_tokens):
+        packed = self._scorer.packs
+        for micro_batch in make_micro_batches(share, self.rule.micro_tokens, packed=packed):
             batch = collate(micro_batch, device=self.device)
-            logits = self.policy(input_ids=batch.token_ids, use_cache=False).logits
-            temperature = self.rule.temperature
-            logprobs = token_logprobs(logits, batch.token_ids, temperature=temperature)
+            scores = self._scorer(batch)
+            logprobs = scores.logprobs
             loss_sum = loss(logprobs, batch)
             loss_sum.total.backward()
             local["loss"] += loss_sum.total.item()
             local["count"] += loss_sum.count
             for name, value in loss_sum.stats.items():
                 local[name] += value.item()
-            entropies = token_entropies(logits, temperature=temperature)
-            local["entropy"] += entropies[batch.action_mask].sum().item()
+            local["entropy"] += scores.entropies.sum().item()
             gaps = (logprobs.detach() - batch.sampler_logprobs)[batch.action_mask].abs()
             local["gap"] += gaps.sum().item()
             local["num_actions"] += gaps.numel()

@@ -6,39 +6,35 @@ import torch
 from torch import Tensor
 
 
-def token_logprobs(logits: Tensor, token_ids: Tensor, *, temperature: float = 1.0) -> Tensor:
-    """Return log p(id_t | ids before t) at each position t.
-
-    The model's output at t - 1 predicts position t; position 0 has no prediction and gets 0.
+def logprobs_of(logits: Tensor, token_ids: Tensor, *, temperature: float = 1.0) -> Tensor:
+    """Return log p(id) of each id under the logits that predict it.
 
     Args:
-        logits: (B, T, V), as the model gave them for `token_ids`.
-        token_ids: (B, T) integers in [0, V).
+        logits: (N, V), as the model gave them for the position before each id.
+        token_ids: (N,) integers in [0, V).
         temperature: What the logits are divided by, as the sampler did; above 0.
 
     Returns:
-        (B, T) natural logarithms, float32 at least.
+        (N,) natural logarithms, float32 at least.
     """
-    predictions = _at_least_float32(logits[:, :-1]) / temperature
-    chosen = predictions.gather(-1, token_ids[:, 1:].unsqueeze(-1)).squeeze(-1)
-    logprobs = chosen - predictions.logsumexp(-1)
-    return torch.nn.functional.pad(logprobs, (1, 0))
+    predictions = _at_least_float32(logits) / temperature
+    chosen = predictions.gather(-1, token_ids.unsqueeze(-1)).squeeze(-1)
+    return chosen - predictions.logsumexp(-1)
 
 
 @torch.no_grad()
-def token_entropies(logits: Tensor, *, temperature: float = 1.0) -> Tensor:
-    """Return the entropy in nats of the prediction of each position, 0 at position 0; no gradient.
+def entropies_of(logits: Tensor, *, temperature: float = 1.0) -> Tensor:
+    """Return the entropy in nats of each prediction; no gradient.
 
     Args:
-        logits: (B, T, V).
+        logits: (N, V).
         temperature: What the logits are divided by; above 0.
 
     Returns:
-        (B, T) in [0, log V], float32 at least.
+        (N,) in [0, log V], float32 at least.
     """
-    log_probs = (_at_least_float32(logits[:, :-1]) / temperature).log_softmax(-1)
-    entropies = -(log_probs.exp() * log_probs).sum(-1)
-    return torch.nn.functional.pad(entropies, (1, 0))
+    log_probs = (_at_least_float32(logits) / temperature).log_softmax(-1)
+    return -(log_probs.exp() * log_probs).sum(-1)
 
 
 def _at_least_float32(logits: Tensor) -> Tensor:

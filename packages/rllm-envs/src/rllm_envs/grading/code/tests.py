@@ -275,6 +275,12 @@ def _names_defined(code: str, where: str) -> set[str]:
 
 def _names_used(code: str, where: str) -> set[str]:
     """Return the names that code takes from outside of it."""
-    nodes = ast.walk(_parsed(code, where))
-    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    _parsed(code, where)
+    top = symtable.symtable(code, where, "exec")
+    used = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
+    tables = list(top.get_children())
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        used |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
     return used - _names_defined(code, where) - set(dir(builtins))

@@ -101,12 +101,12 @@ def _encode(value, classes, objects, seen):
 
 
 def _integer(value, _):
-    number = int.__add__(value, 0)
+    number = int.__pos__(value)
     return number if -_SMALL < number < _SMALL else {"i": hex(number)}
 
 
 def _float(value, _):
-    number = float.__add__(value, 0.0)
+    number = float.__pos__(value)
     return number if math.isfinite(number) else {"f": repr(number)}
 
 

@@ -1,0 +1,131 @@
+"""CPU seconds of one update on sequences of spread-out and of equal lengths, packed and padded.
+
+    OMP_NUM_THREADS=1 uv run python benchmarks/performance/learner_update.py
+
+One thread, float32, all parameters, GRPO. Rows: our learner as it is (packed, one attention call a
+sequence); the same learner without packing (sorted, padded to an area); a plain loop that pads the
+whole batch to its longest sequence and cuts it into rows of 8, as trainers do that do not pack.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import resource
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import transformers
+
+from rllm_learn.algorithms import GRPO, GRPOConfig
+from rllm_learn.core.batch import SampledSequence, TokenSequence, collate
+from rllm_learn.core.learner import Learner, UpdateRule
+from rllm_learn.core.optimizer import LearningRate
+
+SIZES = {
+    "1M": {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4},
+    "10M": {"hidden_size": 320, "intermediate_size": 960, "num_hidden_layers": 8},
+}
+VOCABULARY = 512
+RULE = UpdateRule(learning_rate=LearningRate(1e-4), micro_tokens=4096)
+LOSS = GRPO(GRPOConfig()).loss
+
+
+def main() -> None:
+    """Print one table for each model."""
+    parser = argparse.ArgumentParser(description="Cost of one update, packed and padded.")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--sequences", type=int, default=48)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    for size in options.sizes:
+        for lengths in ("spread", "equal"):
+            sequences = make_sequences(options.sequences, lengths)
+            tokens = sum(map(len, sequences))
+            longest = max(map(len, sequences))
+            print(f"\n{size} parameters, {lengths}: {len(sequences)} sequences, {tokens} tokens, "
+                  f"longest {longest}")  # fmt: skip
+            for name, update in ways(make_model(size)).items():
+                seconds = min(cpu_seconds(update, sequences) for _ in range(2))
+                print(f"  {name:<34}{seconds:8.2f} s{tokens / seconds:10.0f} tokens/s", flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"\npeak resident memory of the whole script: {peak:.0f} MiB")
+
+
+def make_model(size: str) -> torch.nn.Module:
+    """Return a random Qwen3 of a size."""
+    torch.manual_seed(0)
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32}
+    config = transformers.Qwen3Config(
+        vocab_size=VOCABULARY, max_position_embeddings=4096, **SIZES[size], **heads
+    )
+    return transformers.AutoModelForCausalLM.from_config(config).eval()
+
+
+def make_sequences(count: int, lengths: str) -> list[TokenSequence]:
+    """Return random sequences: log-normal lengths (mean 200, 99th percentile 1,500), or all 96."""
+    rng = np.random.default_rng(0)
+    sigma = 1.18
+    drawn = np.clip(rng.lognormal(np.log(200) - sigma**2 / 2, sigma, count), 16, 3000)
+    sizes = [int(n) for n in drawn] if lengths == "spread" else [96] * count
+    made = []
+    for length in sizes:
+        prompt = min(32, length // 2)
+        mask = [False] * prompt + [True] * (length - prompt)
+        sampled = SampledSequence(
+            token_ids=tuple(int(i) for i in rng.integers(0, VOCABULARY, length)),
+            action_mask=tuple(mask),
+            logprobs=tuple(-6.2 if m else 0.0 for m in mask),
+        )
+        made.append(TokenSequence(sampled, (float(rng.normal()),) * length))
+    return made
+
+
+def ways(model: torch.nn.Module) -> dict[str, Callable[[list[TokenSequence]], None]]:
+    """Return the updates that are compared, each on its own copy of the model."""
+    packed, padded = (Learner(copy.deepcopy(model), RULE) for _ in range(2))
+    assert packed._scorer.packs
+    padded._scorer.packs = False
+    padded._scorer._model.set_attn_implementation("sdpa")
+    plain = copy.deepcopy(model)
+    optimizer = torch.optim.AdamW(plain.parameters(), lr=1e-4)
+
+    def pad_to_longest(sequences: list[TokenSequence]) -> None:
+        whole = collate(sequences)
+        count = int(whole.action_mask.sum())
+        for start in range(0, len(sequences), 8):
+            rows = slice(start, start + 8)
+            ids, mask = whole.token_ids[rows], whole.action_mask[rows]
+            logits = plain(input_ids=ids, use_cache=False).logits[:, :-1]
+            logprobs = logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
+            ratio = (logprobs - whole.sampler_logprobs[rows, 1:]).exp()
+            advantages = whole.advantages[rows, 1:]
+            clipped = ratio.clamp(0.8, 1.2)
+            gain = torch.minimum(ratio * advantages, clipped * advantages)
+            (-(gain * mask[:, 1:]).sum() / count).backward()
+        torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return {
+        "ours, packed": lambda sequences: void(packed.update(sequences, LOSS)),
+        "ours, sorted and padded": lambda sequences: void(padded.update(sequences, LOSS)),
+        "plain loop, padded to the longest": pad_to_longest,
+    }
+
+
+def void(_: object) -> None:
+    """Drop a value."""
+
+
+def cpu_seconds(update: Callable[[list[TokenSequence]], None], sequences: list) -> float:
+    """Return the CPU seconds of one update."""
+    start = time.process_time()
+    update(sequences)
+    return time.process_time() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Environments over the games and generators of other libraries, one file each."""

@@ -1,0 +1,1 @@
+"""Environments of reading, knowing and following instructions, one file each."""

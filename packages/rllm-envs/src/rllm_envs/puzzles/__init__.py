@@ -1,0 +1,1 @@
+"""Games and planning puzzles that are played in several turns."""

@@ -1,0 +1,1 @@
+"""A small shell over files that exist only in memory."""

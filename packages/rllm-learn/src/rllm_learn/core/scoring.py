@@ -1,0 +1,205 @@
+"""Logprobs of sequences under the policy, without computing what is not needed.
+
+Two savings, each used only where a check at the start shows that the model gives the same
+logprobs:
+
+- packing: the sequences of a micro-batch stand in one row without padding, and attention is
+  computed for each of them alone (one call of scaled-dot-product attention a sequence);
+- a head of its own: logits are computed only where an id was sampled, and in chunks that are
+  computed again in the backward pass, so that (tokens x vocabulary) logits never stand whole in
+  memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import peft
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface
+
+from rllm_learn.core.batch import TokenBatch
+from rllm_learn.core.logprobs import entropies_of, logprobs_of
+
+MAX_LOGITS = 2**26
+"""Logits that stand in memory at once; 256 MiB in float32."""
+_PACKED = "rllm_packed"
+_CHECK_LENGTHS = (7, 12, 3)
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
+_LOW_PRECISION_TOLERANCE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What the policy says of the sampled ids of a batch. Made by ``Scorer``."""
+
+    logprobs: Tensor
+    """(B, T) natural logarithms, with gradient; 0 where nothing was sampled."""
+    entropies: Tensor
+    """(B, T) nats of the predictions, without gradient; 0 where nothing was sampled."""
+
+
+class Scorer:
+    """Scores the sampled ids of batches under a policy.
+
+    Args:
+        policy: A causal language model: called with ``input_ids`` (B, T) and ``use_cache``, it
+            returns ``logits``. The savings are tried with models of transformers, with adapters of
+            peft or not.
+        temperature: What the sampler divided the logits by; above 0.
+        max_logits: Logits that stand in memory at once, where the head is split.
+    """
+
+    def __init__(
+        self, policy: nn.Module, *, temperature: float = 1.0, max_logits: int = MAX_LOGITS
+    ) -> None:
+        self._policy: Any = policy
+        self._model: Any = policy.get_base_model() if isinstance(policy, peft.PeftModel) else policy
+        self._temperature = temperature
+        self.packs = False
+        """Whether sequences stand in one row without padding."""
+        self.splits_head = False
+        """Whether logits are computed in chunks."""
+        self._max_logits = max_logits
+        if isinstance(self._model, PreTrainedModel):
+            self._choose()
+
+    def __call__(self, batch: TokenBatch) -> Scores:
+        """Return the scores of a batch."""
+        rows, columns = batch.action_mask.nonzero(as_tuple=True)
+        targets = batch.token_ids[rows, columns]
+        if self.packs:
+            lengths = batch.lengths
+            starts = torch.tensor([0, *lengths], device=rows.device).cumsum(0)[:-1]
+            inputs = _packed_inputs(batch, lengths)
+            hidden_index = (torch.zeros_like(rows), starts[rows] + columns - 1)
+        else:
+            inputs = {"input_ids": batch.token_ids}
+            hidden_index = (rows, columns - 1)
+        if self.splits_head:
+            hidden = self._model.get_decoder()(**inputs, use_cache=False).last_hidden_state
+            logprobs, entropies = self._by_head(hidden[hidden_index], targets)
+        else:
+            logits = self._policy(**inputs, use_cache=False).logits[hidden_index]
+            logprobs, entropies = self._of_logits(logits, targets)
+        empty = torch.zeros(batch.token_ids.shape, dtype=logprobs.dtype, device=logprobs.device)
+        place = (rows, columns)
+        return Scores(empty.index_put(place, logprobs), empty.index_put(place, entropies))
+
+    def _by_head(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        head = self._model.get_output_embeddings()
+
+        def scores(part: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+            return self._of_logits(head(part), ids)
+
+        size = max(1, self._max_logits // head.weight.shape[0])
+        if len(hidden) <= size:
+            return scores(hidden, targets)
+        parts: list[Any] = [
+            checkpoint(scores, part, ids, use_reentrant=False)
+            for part, ids in zip(hidden.split(size), targets.split(size), strict=True)
+        ]
+        return torch.cat([part for part, _ in parts]), torch.cat([part for _, part in parts])
+
+    def _of_logits(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        logprobs = logprobs_of(logits, targets, temperature=self._temperature)
+        return logprobs, entropies_of(logits, temperature=self._temperature)
+
+    def _choose(self) -> None:
+        """Use the savings that leave the logprobs of three short sequences as they are."""
+        batch = _check_batch(self._model)
+        with torch.no_grad():
+            expected = self(batch).logprobs
+            self.splits_head = hasattr(self._model, "get_decoder")
+            self.splits_head = self.splits_head and self._agrees(batch, expected)
+            before = getattr(self._model.config, "_attn_implementation", None)
+            if before != "sdpa":
+                return
+            self._model.set_attn_implementation(_PACKED)
+            self.packs = True
+            self.packs = self._agrees(batch, expected)
+            if not self.packs:
+                self._model.set_attn_implementation(before)
+
+    def _agrees(self, batch: TokenBatch, expected: Tensor) -> bool:
+        try:
+            got = self(batch).logprobs
+        except (TypeError, ValueError, RuntimeError, AttributeError, NotImplementedError):
+            return False  # a model that works in another way
+        dtype = next(self._model.parameters()).dtype
+        tolerance = _TOLERANCE.get(dtype, _LOW_PRECISION_TOLERANCE)
+        return bool(torch.allclose(got, expected, rtol=0.0, atol=tolerance))
+
+
+def _packed_inputs(batch: TokenBatch, lengths: tuple[int, ...]) -> dict[str, Any]:
+    rows = zip(batch.token_ids, lengths, strict=True)
+    device = batch.token_ids.device
+    return {
+        "input_ids": torch.cat([row[:length] for row, length in rows]).unsqueeze(0),
+        "position_ids": torch.cat([torch.arange(n, device=device) for n in lengths]).unsqueeze(0),
+        "sequence_lengths": lengths,
+    }
+
+
+def _check_batch(model: Any) -> TokenBatch:
+    device = next(model.parameters()).device
+    vocabulary = model.get_input_embeddings().weight.shape[0]
+    width = max(_CHECK_LENGTHS)
+    count = len(_CHECK_LENGTHS)
+    ids = torch.arange(count * width, device=device).view(count, width) * 7 % vocabulary
+    inside = torch.arange(width)[None, :] < torch.tensor(_CHECK_LENGTHS)[:, None]
+    mask = inside.to(device)
+    mask[:, 0] = False
+    zeros = torch.zeros(count, width, device=device)
+    return TokenBatch(ids * inside.to(device), mask, zeros, zeros, _CHECK_LENGTHS)
+
+
+def _packed_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    sequence_lengths: tuple[int, ...] | None = None,
+    **options: Any,
+) -> tuple[Tensor, None]:
+    """Attend within each sequence of a row: query, key and value are (1, heads, N, size).
+
+    Without ``sequence_lengths`` it is transformers' own function.
+
+    Raises:
+        NotImplementedError: The layer caps its attention logits, which this function does not.
+    """
+    if sequence_lengths is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    if options.get("softcap") is not None:
+        raise NotImplementedError("capped attention logits")
+    window = options.pop("sliding_window", None)
+    parts = []
+    for q, k, v in zip(
+        *(t.split(sequence_lengths, dim=2) for t in (query, key, value)), strict=True
+    ):
+        mask = _window_mask(q, window) if window is not None and q.shape[2] > window else None
+        output, _ = sdpa_attention_forward(module, q, k, v, mask, **options)
+        parts.append(output)
+    return torch.cat(parts, dim=1), None
+
+
+def _window_mask(query: Tensor, window: int) -> Tensor:
+    """Return (1, 1, n, n): True where a position sees another, itself and the window - 1 before."""
+    positions = torch.arange(query.shape[2], device=query.device)
+    distance = positions[:, None] - positions[None, :]
+    return ((distance >= 0) & (distance < window))[None, None]
+
+
+def _no_mask(*_: Any, **__: Any) -> None:
+    """Return no mask: a packed row has none, and nothing else is computed with this attention."""
+
+
+AttentionInterface.register(_PACKED, _packed_attention)
+AttentionMaskInterface.register(_PACKED, _no_mask)

@@ -1,0 +1,105 @@
+r"""Answers to grade, as data: hostile LaTeX, verdicts that are fixed, and code that must never run.
+
+``HOSTILE`` holds what keeps a computer-algebra system busy, fills its memory, breaks a parser or
+makes a regular expression go back and forth. None of it equals a reference of ``REFERENCES``.
+"""
+
+REFERENCES = (r"\sqrt{42}", "42", r"1, \sqrt{2}", r"\text{word}")
+"""One per road through the grader: symbolic, exact, member by member, words."""
+
+# name: content of the box
+HOSTILE = {
+    "tower": "9^{9^{9^9}}",
+    "tower without braces": "9^9^9^9",
+    "tower of python": "7**7**7",
+    "tower of twos": "2^{2^{30}}",
+    "tower of 150": "2^" * 150 + "2",
+    "power of a power": "(9^{9999})^{9999}",
+    "tower of variables": r"\lim_{x\to 0} x^{x^{x^{x}}}",
+    "bomb of two terms": "(1+x)^{10000}",
+    "bomb of four terms": "(a+b+c+d)^{200}",
+    "bomb of powers": "(x+1)^{9999}(x-1)^{9999}",
+    "factorial of a factorial": "((9!)!)!",
+    "large factorial": "100000!",
+    "factorial of a power": "10^{9999}!",
+    "many factorials": "1000!" * 100,
+    "huge sum": r"\sum_{k=1}^{10^9} k",
+    "huge product": r"\prod_{k=1}^{99999999} k",
+    "sum of sums": r"\sum_{a=1}^{999}" * 20 + "a",
+    "huge binomial": r"\binom{1000000000}{500000000}",
+    "binomial of powers": r"\binom{10^{9}}{10^{8}}",
+    "tower of logarithms": r"\log_{\log_{\log_{2} 3} 5} " * 20 + "10^{10000}",
+    "huge power of ten": "1e999999999",
+    "integral": r"\int_0^1 " * 30 + "x^x dx",
+    "deep brackets": "(" * 5000 + "1" + ")" * 5000,
+    "deep fractions": r"\frac{1}{" * 200 + "1" + "}" * 200,
+    "deep roots": r"\sqrt{" * 60 + "2" + "}" * 60,
+    "deep sines": r"\sin(" * 40 + "x" + ")" * 40,
+    "deep overlines": r"\overline{" * 64 + "1" + "}" * 64,
+    "100,000 boxes": r"\boxed{" * 100_000 + "1" + "}" * 100_000,
+    "long set": r"\{" + ",".join(map(str, range(3000))) + r"\}",
+    "long list of expressions": ", ".join(rf"\sqrt{{{n}}}" for n in range(300)),
+    "long chain": "=".join("1" * 500),
+    "long sum": "1" + "+1" * 5000,
+    "long product of letters": "x" * 500,
+    "long commas": "1," * 300,
+    "long number": "9" * 100_000,
+    "a million characters": "x+" * 500_000,
+    "letters after a number": "1" + "a" * 4000 + "!",
+    "spaces of latex": "1" + "~" * 4000 + "2",
+    "units in a row": "1" + r"\text{ cm}" * 400 + "!",
+    "thousands in a row": "111," * 1000 + "1111",
+    "backslashes": "\\" * 400,
+    "dollars": "$" * 400,
+    "bars": "|" * 400,
+    "NUL": "\x00" * 50 + "42\x00",
+    "lone surrogate": "\ud8004\udfff3",
+    "direction marks": "\u202e\u206642\u2069" * 50,
+    "letters that unfold": "\ufdfa" * 4000,
+    "combining marks": "4" + "\u0301\u0323" * 2000 + "3",
+}
+
+# name: (reference, response of the model, whether it is right)
+VERDICTS = {
+    "the value": ("42", r"So it is \boxed{42}.", True),
+    "equality of numbers": ("42", r"\boxed{41=42}", False),
+    "chain of equalities": ("42", r"\boxed{x=41=42}", False),
+    "name and value": ("42", r"\boxed{x = 42}", True),
+    "denial without a box": ("42", "The answer is not 42.", False),
+    "denial in a box": ("42", r"\boxed{\text{not } 42}", False),
+    "one or the other": ("42", r"\boxed{42 \text{ or } 43}", False),
+    "plain or": ("42", r"\boxed{42 or 43}", False),
+    "first wrong, then right": ("42", r"\boxed{41} no, \boxed{42}", True),
+    "first right, then wrong": ("42", r"\boxed{42} no, \boxed{41}", False),
+    "right only in the thoughts": ("42", r"<think>\boxed{42}</think> \boxed{41}", False),
+    "thoughts that do not end": ("42", r"<think>\boxed{42}", False),
+    "fullwidth digits": ("42", "\\boxed{\uff14\uff12}", True),
+    "Arabic digits": ("42", "\\boxed{\u0664\u0662}", True),
+    "unicode minus": ("-42", "\\boxed{\u221242}", True),
+    "quotient by one": ("5", r"\boxed{5/1}", True),
+    "set in another order": (r"\{1,2,3\}", r"\boxed{\{3,1,2\}}", True),
+    "tuple in another order": ("(1,2)", r"\boxed{(2,1)}", False),
+    "percentage": ("0.42", r"\boxed{42\%}", True),
+    "100 boxes, the last wrong": ("42", r"\boxed{42} " * 99 + r"\boxed{41}", False),
+    "100 boxes, the last right": ("42", r"\boxed{41} " * 99 + r"\boxed{42}", True),
+    "list in one box": ("42", r"\boxed{41, 42, 43}", False),
+    "the value twice": ("42", r"\boxed{42, 42}", False),
+    "interval around it": ("42", r"\boxed{[41, 43]}", False),
+    "set that holds it": ("42", r"\boxed{\{41, 42\}}", False),
+    "inequality": ("42", r"\boxed{x \le 42}", False),
+    "box in the box": ("42", r"\boxed{41 \boxed{42}}", False),
+    "empty box": ("42", r"\boxed{}", False),
+    "empty response": ("42", "", False),
+}
+
+# Each would make the file {mark}, or a file MARK in the working directory, if it were evaluated.
+INJECTIONS = {
+    "open": "open('MARK','w').close() or 42",
+    "import": '__import__("os").system("touch {mark}")',
+    "attribute walk": "().__class__.__bases__[0].__subclasses__()[140]('MARK','w')",
+    "formatted string": 'f\'{{open("MARK","w")}}\'',
+    "matrix": r"\begin{{pmatrix}} open('MARK','w').close() & [open('{mark}','w')] \end{{pmatrix}}",
+    "pi": r"open('MARK','w').close() or 1\pi",
+    "text command": r'\text{{exec("open(\'{mark}\', \'w\')")}} + \operatorname{{eval}}(1)',
+    "TeX": r"\immediate\write18{{touch {mark}}} \input{{{mark}}}",
+}

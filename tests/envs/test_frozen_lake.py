@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from rllm_envs import EnvArgumentError, TaskError
+from rllm_envs.puzzles.frozen_lake import FrozenLakeEnv, success_probabilities
+
+LAKE = ["SFFF", "FHFH", "FFFH", "HFFG"]
+
+
+def start(**arguments):
+    env = FrozenLakeEnv(**arguments)
+    return env, env.reset(seed=0, options={"task": {"rows": LAKE}})[0]
+
+
+def test_the_lake_is_shown_with_the_agent_on_it():
+    env, observation = start()
+    assert observation.endswith("AFFF\nFHFH\nFFFH\nHFFG")
+    assert env.step(r"\boxed{Down}")[0] == "SFFF\nAHFH\nFFFH\nHFFG"
+
+
+def test_several_moves_are_made_in_order_and_the_goal_ends_the_episode():
+    env, _ = start()
+    _, reward, terminated, _, info = env.step(r"\boxed{down, down; right R D r}")
+    assert (reward, terminated, info["success"], info["moves_left"]) == (1.0, True, True, 26)
+
+
+def test_a_hole_ends_the_episode_and_the_rest_of_the_moves_is_not_made():
+    env, _ = start()
+    observation, reward, terminated, _, info = env.step(r"\boxed{down, right, right}")
+    assert observation.startswith("You have fallen into a hole.")
+    assert (reward, terminated, info["moves_left"]) == (0.0, True, 30)
+
+
+def test_the_edge_stops_and_costs_a_move():
+    env, _ = start()
+    observation, _, _, _, info = env.step(r"\boxed{up, left}")
+    assert observation == "AFFF\nFHFH\nFFFH\nHFFG"
+    assert info["moves_left"] == 30
+
+
+def test_the_budget_of_moves_truncates():
+    env, _ = start(max_turns=6)
+    _, reward, terminated, truncated, info = env.step(r"\boxed{up up up up up up down}")
+    assert (reward, terminated, truncated, info["moves_left"]) == (0.0, False, True, 0)
+
+
+@pytest.mark.parametrize("action", ["", "down", r"\boxed{}", r"\boxed{down, jump}", r"\boxed{7}"])
+def test_other_text_gets_a_hint_and_moves_nothing(action):
+    env, _ = start()
+    observation, _, _, _, info = env.step(action)
+    assert observation == FrozenLakeEnv.hint
+    assert (info["invalid"], info["moves_left"]) == (True, 32)
+
+
+def test_the_plan_is_a_shortest_way():
+    env, _ = start()
+    # The lake of the original game needs six moves, three down and three right.
+    assert sorted(env.plan()) == ["down"] * 3 + ["right"] * 3
+
+
+def test_the_values_of_slippery_ice_are_those_of_a_lake_worked_by_hand():
+    # One row "SFG": right leads right with 1/3 and, up and down being edges, stays with 2/3.
+    values = success_probabilities(["SFG"], 3)
+    assert values[1] == pytest.approx(np.array([[0, 1 / 3, 1]]))
+    assert values[2] == pytest.approx(np.array([[1 / 9, 1 / 3 + 2 / 9, 1]]))
+    assert values[3][0][0] == pytest.approx(5 / 9 / 3 + 2 / 3 / 9)
+
+
+def test_slipping_leads_ahead_or_aside_never_back_with_a_third_each():
+    env = FrozenLakeEnv(size=3, slippery=True)
+    counts = {"ahead": 0, "left": 0, "right": 0}
+    for seed in range(300):
+        env.reset(seed=seed, options={"task": {"rows": ["FFF", "FSF", "FFG"]}})
+        place = env.step(r"\boxed{down}")[0].replace("\n", "").index("A")
+        counts[{7: "ahead", 5: "left", 3: "right"}[place]] += 1
+    # Three standard deviations of a binomial of 300 and 1/3 are 24.5.
+    assert all(abs(count - 100) < 25 for count in counts.values())
+
+
+def test_the_best_policy_wins_as_often_as_its_value_says():
+    env = FrozenLakeEnv(slippery=True)
+    value = success_probabilities(LAKE, env.max_turns)[-1][0, 0]
+    wins = 0.0
+    for seed in range(200):
+        env.reset(seed=seed, options={"task": {"rows": LAKE}})
+        is_over = False
+        while not is_over:
+            _, reward, terminated, truncated, _ = env.step(env.oracle_action())
+            is_over = terminated or truncated
+        wins += reward
+    assert wins / 200 == pytest.approx(value, abs=3 * (0.25 / 200) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        None,
+        ["SF", "F"],
+        ["SF", "FX"],
+        ["SF", "FF"],
+        ["SS", "FG"],
+        ["SH", "HG"],
+    ],
+)
+def test_lakes_that_cannot_be_played_are_refused(rows):
+    with pytest.raises(TaskError):
+        FrozenLakeEnv().reset(options={"task": {"rows": rows}})
+
+
+def test_arguments_out_of_range_are_refused():
+    with pytest.raises(EnvArgumentError, match="size"):
+        FrozenLakeEnv(size=1)
+    with pytest.raises(EnvArgumentError, match="slippery"):
+        FrozenLakeEnv(slippery=1)
+    with pytest.raises(EnvArgumentError, match="max_turns"):
+        FrozenLakeEnv(max_turns=0)

@@ -1,0 +1,133 @@
+"""Packed, chunked scores against one forward pass of the plain model for each sequence."""
+
+from __future__ import annotations
+
+import copy
+
+import peft
+import pytest
+import torch
+import transformers
+from learn_fakes import random_sequences, tiny_policy
+
+from rllm_learn.core.batch import collate
+from rllm_learn.core.scoring import Scorer
+
+SMALL = {
+    "vocab_size": 97, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+    "max_position_embeddings": 256, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+FAMILIES = {
+    "qwen3": (transformers.Qwen3Config, {}),
+    "llama": (transformers.LlamaConfig, {}),
+    "mistral, window 5": (transformers.MistralConfig, {"sliding_window": 5}),
+    "gemma3, window 5": (transformers.Gemma3TextConfig, {"sliding_window": 5}),
+    "gemma2, capped": (
+        transformers.Gemma2Config,
+        {"sliding_window": 5, "final_logit_softcapping": 3.0, "attn_logit_softcapping": 2.0},
+    ),
+    "granite, scaled": (transformers.GraniteConfig, {"logits_scaling": 4.0}),
+    "gpt2": (
+        transformers.GPT2Config,
+        {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256},
+    ),
+    "mamba": (transformers.MambaConfig, {"state_size": 8}),
+}
+PACKED = {"qwen3", "llama", "mistral, window 5", "gemma3, window 5", "granite, scaled", "gpt2"}
+SPLIT = {"qwen3", "llama", "mistral, window 5", "gemma3, window 5", "gpt2", "mamba"}
+
+
+def make(family: str) -> torch.nn.Module:
+    torch.manual_seed(0)
+    kind, extra = FAMILIES[family]
+    config = kind(**SMALL, **extra)
+    config._attn_implementation = "sdpa" if family in PACKED else "eager"
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    if family != "mamba":  # whose scan is in float32
+        model = model.double()
+    # The usual small first weights make everything look alike.
+    for parameter in model.parameters():
+        parameter.data.add_(torch.randn_like(parameter) * 0.1)
+    return model
+
+
+def plain_logprobs(model: torch.nn.Module, sequences, temperature: float = 1.0):
+    """Each sequence alone, whole logits, log-softmax."""
+    rows = []
+    for item in sequences:
+        ids = torch.tensor([item.sampled.token_ids])
+        logits = model(input_ids=ids).logits[0] / temperature
+        logprobs = logits.log_softmax(-1)
+        for position, sampled in enumerate(item.sampled.action_mask):
+            if sampled:
+                rows.append(logprobs[position - 1, ids[0, position]])
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("max_logits", [2**26, 300], ids=["whole", "chunks"])
+def test_scores_are_those_of_each_sequence_alone(family, max_logits):
+    model = make(family)
+    sequences = random_sequences(7, vocabulary=97)
+    expected = plain_logprobs(copy.deepcopy(model), sequences, temperature=0.7)
+    scorer = Scorer(model, temperature=0.7, max_logits=max_logits)
+    batch = collate(sequences)
+    scores = scorer(batch)
+    # Attention of "eager" takes its softmax in float32.
+    tolerance = 1e-9 if family in PACKED else 1e-4
+    assert torch.allclose(scores.logprobs[batch.action_mask], expected, rtol=0, atol=tolerance)
+    assert not scores.logprobs[~batch.action_mask].any()
+    assert (scorer.packs, scorer.splits_head) == (family in PACKED, family in SPLIT)
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["full", "lora"])
+def test_gradients_are_those_of_each_sequence_alone(wrapped):
+    policy = make("qwen3")
+    if wrapped:
+        config = peft.LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
+        policy = peft.get_peft_model(policy, config)
+        for name, parameter in policy.named_parameters():
+            if "lora_B" in name:
+                parameter.data.normal_()
+    reference = copy.deepcopy(policy)
+    sequences = random_sequences(6, vocabulary=97)
+    scorer = Scorer(policy, max_logits=200)
+    assert scorer.packs and scorer.splits_head
+    scorer(collate(sequences)).logprobs.square().sum().backward()
+    plain_logprobs(reference, sequences).square().sum().backward()
+    for (name, one), (_, other) in zip(
+        policy.named_parameters(), reference.named_parameters(), strict=True
+    ):
+        assert (one.grad is None) == (other.grad is None), name
+        if one.grad is not None:
+            scale = other.grad.abs().max().clamp(min=1e-6)
+            assert ((one.grad - other.grad).abs().max() / scale).item() < 1e-9, name
+
+
+def test_entropies_are_those_of_the_predictions():
+    model = make("llama")
+    sequences = random_sequences(3, vocabulary=97)
+    batch = collate(sequences)
+    entropies = Scorer(model, max_logits=100)(batch).entropies
+    for row, item in enumerate(sequences):
+        ids = torch.tensor([item.sampled.token_ids])
+        probabilities = model(input_ids=ids).logits[0].softmax(-1)
+        expected = -(probabilities * probabilities.log()).sum(-1)
+        for position, sampled in enumerate(item.sampled.action_mask):
+            want = expected[position - 1].item() if sampled else 0.0
+            assert entropies[row, position].item() == pytest.approx(want, abs=1e-6)
+
+
+def test_gradient_checkpointing_keeps_the_gradients():
+    policy = tiny_policy().double()
+    reference = copy.deepcopy(policy)
+    policy.gradient_checkpointing_enable({"use_reentrant": False})
+    policy.train()
+    batch = collate(random_sequences(5))
+    scorer = Scorer(policy)
+    assert scorer.packs
+    scorer(batch).logprobs.sum().backward()
+    Scorer(reference)(batch).logprobs.sum().backward()
+    pairs = zip(policy.parameters(), reference.parameters(), strict=True)
+    assert all(torch.allclose(a.grad, b.grad, atol=1e-12) for a, b in pairs)
