@@ -196,7 +196,7 @@ parts = st.dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(names, json_values), st.lists(parts, max_size=3))
 def test_any_json_is_read_or_refused(body: dict[str, Any], messages: list[Any]) -> None:
     for read in (read_chat_call, read_text_call):
