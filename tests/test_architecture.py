@@ -139,14 +139,14 @@ def test_importing_prints_nothing_and_leaves_the_process_as_it_was(package: str)
     assert (finished.stdout, finished.stderr) == ("true\n", "")
 
 
-def test_only_the_renderer_knows_chat_templates(repository: Path) -> None:
+def test_only_one_file_knows_chat_templates(repository: Path) -> None:
     users = [
         str(path)
         for path in tracked_files(repository, ".py")
         if path.parts[0] == "packages"
         and "apply_chat_template" in (repository / path).read_text("utf-8")
     ]
-    assert set(users) <= {"packages/rllm-agents/src/rllm_agents/renderer.py"}
+    assert set(users) <= {"packages/rllm-agents/src/rllm_agents/chat_template.py"}
 
 
 # Names and sizes

@@ -13,6 +13,7 @@ from agents_fakes import (
     EchoAgent,
     Ledger,
     ThreadedEnv,
+    thought_stripping_chatml,
 )
 
 from rllm_agents import (
@@ -268,6 +269,17 @@ def test_an_agent_as_tutorials_show_it_runs_unchanged(accumulate: bool, num_reco
     assert episode.steps[-1].chat_completions[-1]["content"] == "4"
 
 
+@pytest.mark.parametrize(("thinking", "num_records"), [("template", 2), ("keep", 1)])
+def test_the_renderer_keeps_thoughts_on_request(thinking: str, num_records: int) -> None:
+    with make_engine(
+        rollout_engine=ByteEngine("<think>a</think>3", "4"),
+        tokenizer=ByteTokenizer(thought_stripping_chatml),
+        renderer_args={"thinking": thinking},
+    ) as engine:
+        (episode,) = asyncio.run(engine.execute_tasks([{"rewards": [0.0, 1.0]}]))
+    assert len(episode.trajectory.token_records) == num_records
+
+
 # Mistakes of users
 
 
@@ -298,6 +310,19 @@ def test_an_agent_as_tutorials_show_it_runs_unchanged(accumulate: bool, num_reco
         ({"gamma": 1.5}, r"gamma must be in \[0, 1\]"),
         ({"step_timeout": -1}, "step_timeout"),
         ({"rollout_engine": ByteEngine("a"), "tokenizer": object()}, "tokenizer"),
+        ({"renderer_args": {"thinking": "keep"}}, "no effect without a tokenizer"),
+        (
+            {"tokenizer": ByteTokenizer(), "renderer_args": {"thinking": "hard"}},
+            "template, keep, drop; got 'hard'",
+        ),
+        (
+            {"tokenizer": ByteTokenizer(), "renderer_args": {"template_arguments": "x"}},
+            "template_arguments must be a mapping",
+        ),
+        (
+            {"tokenizer": ByteTokenizer(), "renderer_args": {"thought": "keep"}},
+            "thinking and template_arguments; got 'thought'",
+        ),
     ],
 )
 def test_a_wrong_argument_is_one_clear_error(arguments: dict[str, Any], message: str) -> None:

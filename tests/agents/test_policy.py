@@ -40,6 +40,11 @@ def policy() -> Any:
     policy.close()
 
 
+def test_what_the_renderer_is_told_reaches_it() -> None:
+    with pytest.raises(UserError, match="template, keep, drop; got 'hard'"):
+        LLMPolicy("tiny", renderer_args={"thinking": "hard"})
+
+
 @pytest.fixture(scope="module")
 def adapters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Two random adapters of the tiny model, written by peft."""

@@ -176,15 +176,21 @@ def test_a_template_that_strips_thoughts_gives_one_record_per_rewriting_and_lose
     assert transcript.prompt_ids(follow_up) == full_ids(tokenizer, follow_up)
 
 
-def test_a_template_that_trims_breaks_history_only_where_there_is_something_to_trim() -> None:
-    transcript = Renderer(ByteTokenizer(trimming_chatml)).transcript()
+def test_what_a_template_trims_stays_as_it_was_sampled() -> None:
+    tokenizer = ByteTokenizer(trimming_chatml)
+    transcript = Renderer(tokenizer).transcript()
     play(
         transcript,
         ("q", byte_completion("fine")),
-        ("r", byte_completion("spaces  ")),
+        ("r", byte_completion(" spaces  ")),
         ("s", byte_completion("end")),
     )
-    assert [len(r.turns) for r in transcript.token_records()] == [2, 1]
+    (record,) = transcript.token_records()
+    assert [tokenizer.decode(ids) for ids in sampled(record)] == [
+        "fine<|im_end|>",
+        " spaces  <|im_end|>",
+        "end<|im_end|>",
+    ]
 
 
 def test_a_prompt_that_was_never_answered_leaves_no_trace() -> None:
@@ -283,13 +289,30 @@ def test_equal_texts_are_encoded_once() -> None:
 
 def test_a_template_that_refuses_the_messages_is_named_with_their_roles() -> None:
     def strict(messages: list[Message], add_generation_prompt: bool) -> str:
-        if messages[0]["role"] == "system":
-            raise ValueError("no system messages")
+        if messages[0]["role"] == "critic":
+            raise ValueError("no critics")
         return chatml(messages, add_generation_prompt)
 
     renderer = Renderer(ByteTokenizer(strict))
-    with pytest.raises(RendererError, match=r"\['system'\].*no system messages"):
-        renderer.prompt_ids([{"role": "system", "content": "x"}])
+    with pytest.raises(RendererError, match=r"\['critic'\].*no critics"):
+        renderer.prompt_ids([{"role": "critic", "content": "x"}])
+
+
+def test_a_template_that_leaves_out_system_messages_gets_them_with_the_question() -> None:
+    def deaf(messages: list[Message], add_generation_prompt: bool) -> str:
+        heard = [m for m in messages if m["role"] != "system"]
+        return chatml(heard, add_generation_prompt)
+
+    tokenizer = ByteTokenizer(deaf)
+    messages = [{"role": "system", "content": "Be brief."}, user("2+2?")]
+    ids = Renderer(tokenizer).prompt_ids(messages)
+    assert tokenizer.decode(ids) == (
+        "<|im_start|>user\nBe brief.\n\n2+2?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    alone = Renderer(tokenizer).prompt_ids(messages[:1])
+    assert tokenizer.decode(alone) == (
+        "<|im_start|>user\nBe brief.<|im_end|>\n<|im_start|>assistant\n"
+    )
 
 
 @pytest.mark.parametrize("messages", [[], "hello", [{"content": "x"}], ["x"], None, [{"role": 1}]])
@@ -317,40 +340,6 @@ def test_without_any_stop_token_the_tokenizer_is_refused() -> None:
 TEXT = st.text(alphabet="ab <|>\nim_end/think\u00e9", max_size=12) | st.sampled_from(
     ["<|im_end|>", "<|im_start|>", "<think>a</think>b", "", "\n"]
 )
-STOPS = st.sampled_from([IM_END, IM_END, IM_END, END_OF_TEXT, None])
-
-
-@given(
-    st.lists(st.tuples(TEXT, TEXT, STOPS, st.booleans()), min_size=1, max_size=6),
-    st.sampled_from([chatml, thought_stripping_chatml, trimming_chatml]),
-)
-def test_no_sampled_id_is_ever_changed_or_lost_in_any_dialogue(turns: list, template) -> None:
-    transcript = Renderer(ByteTokenizer(template)).transcript()
-    messages: list[Message] = []
-    said = []
-    for question, answer, stop, is_rewritten in turns:
-        messages.append(user(question))
-        ids = transcript.prompt_ids(messages)
-        completion = byte_completion(answer, stop=stop)
-        transcript.add(completion)
-        if completion.token_ids:
-            said.append((ids, completion))
-        kept = completion.text[1:] if is_rewritten else completion.text
-        messages.append(assistant(kept))
-    if not all(byte_completion(a, stop=s).token_ids for _, a, s, _ in turns):
-        assert transcript.token_records() == ()
-        return
-    spans = [(r, span) for r in transcript.token_records() for span in r.turns]
-    assert [span.step_index for _, span in spans] == list(range(len(turns)))
-    for (record, span), (ids, completion) in zip(spans, said, strict=True):
-        assert record.token_ids[: span.start] == ids
-        assert record.token_ids[span.start : span.stop] == completion.token_ids
-        assert record.logprobs[span.start : span.stop] == completion.logprobs
-    for record in transcript.token_records():
-        sampled_at = {p for span in record.turns for p in range(span.start, span.stop)}
-        silent = [x for p, x in enumerate(record.logprobs) if p not in sampled_at]
-        assert set(silent) <= {0.0}
-        assert len(record.token_ids) == len(record.logprobs) == record.turns[-1].stop
 
 
 @given(st.lists(st.tuples(TEXT.filter(lambda t: "<|" not in t), TEXT), min_size=1, max_size=5))

@@ -49,6 +49,8 @@ class AgentExecutionEngine:
             ``{"base_url": "http://localhost:30000/v1"}`` for example.
         tokenizer: Has the chat template. The transformers engine loads the model's own by default;
             without any, the engine gets messages and no token is counted.
+        renderer_args: More of the Renderer's arguments, `thinking` ("template", "keep" or "drop")
+            and `template_arguments`: ``{"template_arguments": {"enable_thinking": False}}``.
         sampling_params: SamplingParams or a mapping of its fields; ``"model"`` in a mapping names
             the model as in `rollout_engine_args`. With a seed, each request and each turn gets a
             stream of its own.
@@ -77,6 +79,7 @@ class AgentExecutionEngine:
         rollout_engine: RolloutEngine | None = None,
         rollout_engine_args: Mapping[str, Any] | None = None,
         tokenizer: ChatTokenizer | None = None,
+        renderer_args: Mapping[str, Any] | None = None,
         sampling_params: SamplingParams | Mapping[str, Any] | None = None,
         max_response_length: int = 8192,
         max_prompt_length: int = 4096,
@@ -107,7 +110,12 @@ class AgentExecutionEngine:
                 "sampling_params"
             )
         engine, renderer = make_engine_and_renderer(
-            rollout_engine or engine_name, rollout_engine_args, model, tokenizer, limits
+            rollout_engine or engine_name,
+            rollout_engine_args,
+            model,
+            tokenizer,
+            limits,
+            renderer_args,
         )
         self._owned_engine = engine if rollout_engine is None else None
         self._n_parallel_agents = n_parallel_agents
@@ -249,6 +257,7 @@ def make_engine_and_renderer(
     model: Any,
     tokenizer: ChatTokenizer | None,
     limits: RolloutLimits,
+    renderer_args: Mapping[str, Any] | None = None,
 ) -> tuple[RolloutEngine, Renderer | None]:
     """Make what is not there yet: the tokenizer of the model, the renderer, the engine.
 
@@ -258,6 +267,7 @@ def make_engine_and_renderer(
         model: Of the engine to make, where `arguments` has none.
         tokenizer: Of the model; None loads the one beside a local engine's model.
         limits: How long a prompt may become.
+        renderer_args: `thinking` and `template_arguments` of the Renderer.
 
     Returns:
         The engine, and the renderer, which is None where the engine works on text.
@@ -277,18 +287,30 @@ def make_engine_and_renderer(
             tokenizer = _load_tokenizer(arguments)
         arguments["tokenizer"] = tokenizer
     renderer = None
+    if tokenizer is None and renderer_args:
+        raise UserError("renderer_args have no effect without a tokenizer; give `tokenizer` too")
     if tokenizer is not None:
-        max_characters = _MAX_CHARACTERS_PER_TOKEN * limits.max_context_length
-        try:
-            renderer = Renderer(tokenizer, max_prompt_characters=max_characters)
-        except RendererError as error:
-            raise UserError(f"the tokenizer cannot be used: {error}") from error
+        renderer = _make_renderer(tokenizer, limits, renderer_args or {})
         # The template may end a turn with a token that the model's config does not name.
         if takes_model and (is_remote or len(renderer.stop_token_ids) > 1):
             arguments.setdefault("stop_token_ids", renderer.stop_token_ids)
     if isinstance(engine, str):
         engine = build_rollout_engine(engine, arguments)
     return engine, renderer
+
+
+def _make_renderer(
+    tokenizer: ChatTokenizer, limits: RolloutLimits, arguments: Mapping[str, Any]
+) -> Renderer:
+    allowed = ("thinking", "template_arguments")
+    for name in arguments:
+        if name not in allowed:
+            raise UserError(f"renderer_args may hold {' and '.join(allowed)}; got {name!r:.80}")
+    max_characters = _MAX_CHARACTERS_PER_TOKEN * limits.max_context_length
+    try:
+        return Renderer(tokenizer, max_prompt_characters=max_characters, **arguments)
+    except RendererError as error:
+        raise UserError(f"the tokenizer cannot be used: {error}") from error
 
 
 def _load_tokenizer(arguments: Mapping[str, Any]) -> ChatTokenizer:

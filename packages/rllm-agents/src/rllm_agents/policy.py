@@ -56,6 +56,8 @@ class LLMPolicy:
         engine_name: "transformers" or "vllm".
         rollout_engine_args: More of the engine's arguments.
         tokenizer: By default the one beside the model.
+        renderer_args: More of the Renderer's arguments, `thinking` ("template", "keep" or "drop")
+            and `template_arguments`.
         sampling_params: SamplingParams or a mapping of its fields; with a seed, every turn of every
             episode has a stream of its own.
         max_prompt_length: Most tokens of a first prompt.
@@ -75,6 +77,7 @@ class LLMPolicy:
         engine_name: str = "transformers",
         rollout_engine_args: Mapping[str, Any] | None = None,
         tokenizer: ChatTokenizer | None = None,
+        renderer_args: Mapping[str, Any] | None = None,
         sampling_params: SamplingParams | Mapping[str, Any] | None = None,
         max_prompt_length: int = 4096,
         max_response_length: int = 8192,
@@ -85,6 +88,7 @@ class LLMPolicy:
         self.sampling_params = parse_sampling(sampling_params)[0]
         self._agent_class = agent_class
         self._agent_args = dict(agent_args or {})
+        self._renderer_args = dict(renderer_args or {})
         self._path = resolve_model_path(str(model))
         named = {str(adapter): adapter} if isinstance(adapter, str | Path) else adapter or {}
         adapters = {name: _read_adapter(path) for name, path in named.items()}
@@ -94,6 +98,7 @@ class LLMPolicy:
             None,
             tokenizer,
             self._limits,
+            renderer_args,
         )
         assert renderer is not None  # engines that load a model have its tokenizer
         self._engine, self._renderer = engine, renderer
@@ -212,6 +217,7 @@ class LLMPolicy:
             env_args=env_args,
             rollout_engine=self._engine,
             tokenizer=self._renderer.tokenizer,
+            renderer_args=self._renderer_args,
             sampling_params=self.sampling_params,
             max_prompt_length=self._limits.max_prompt_length,
             max_response_length=self._limits.max_response_length,

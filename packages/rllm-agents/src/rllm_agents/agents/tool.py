@@ -34,7 +34,8 @@ class ToolAgent(BaseAgent):
 
     Args:
         system_prompt: Stands before the presentation of the tools.
-        parser_name: How the model writes calls; a key of `tool_parsers.TOOL_PARSERS`.
+        parser_name: How the model writes calls; a key of `tool_parsers.TOOL_PARSERS`, or ``vllm:``
+            and the name of a tool parser of vLLM, where that is installed.
         tools: Tools by name, class or object, as `rllm_envs.tools.make_tools` takes them.
         tool_map: Tools under names of the caller's choice, instead of `tools`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rllm_agents.continuation import RenderedPrompt, SampledTurn
 from rllm_agents.gateway.messages import SentMessage, conversation_keys, template_messages
 from rllm_agents.gateway.protocol import ChatCall
 from rllm_agents.gateway.refusals import refused
@@ -42,19 +43,21 @@ class History:
         Raises:
             RendererError: The template refuses the messages, or they are too long.
         """
-        said: dict[int, str] = {}
+        answered: dict[int, Turn] = {}
         parent = None
         for index, key in enumerate(conversation_keys(call.messages)):
             turn = self._replies.get(key)
             if turn is not None:
-                said[index] = turn.completion.text
-                parent = turn
+                answered[index] = parent = turn
+        said = {index: turn.completion.text for index, turn in answered.items()}
         messages = template_messages(call.messages, said, call.tools, self._parser)
         if self._renderer is None:
             return Prompt(messages, None, None, parent)
-        return self._rendered(
-            self._renderer, self._renderer.shielded_text(messages), parent, messages
-        )
+        # A message that presents tools may stand before those of the client.
+        shift = len(messages) - len(call.messages)
+        sampled = {index + shift: turn.sampled for index, turn in answered.items() if turn.sampled}
+        rendered = self._renderer.continuation.of_messages(messages, sampled, *_last(parent))
+        return _prompt(messages, rendered, parent)
 
     def text_prompt(self, given: str | Sequence[int]) -> Prompt:
         """Make the prompt of a text or of ids; it continues the turn that it begins with.
@@ -70,9 +73,9 @@ class History:
                 code="unsupported_endpoint",
             )
         if isinstance(given, str):
-            found = [t for t in self.turns if t.text is not None and given.startswith(t.text)]
-            parent = max(found, key=lambda turn: len(turn.text or ""), default=None)
-            return self._rendered(renderer, given, parent, ())
+            parent = self._begun_by(given)
+            rendered = renderer.continuation.of_text(given, *_last(parent))
+            return _prompt((), rendered, parent)
         ids = tuple(given)
         found = [t for t in self.turns if ids[: len(t.token_ids)] == t.token_ids]
         parent = max(found, key=lambda turn: len(turn.token_ids), default=None)
@@ -98,11 +101,12 @@ class History:
 
     def add(self, prompt: Prompt, completion: Completion, sequence: str) -> Turn:
         """Record what was sampled after a prompt."""
-        text = None
-        if self._renderer is not None and prompt.text is not None:
-            text = prompt.text + self._renderer.cover(completion.text)
+        sampled = None
+        if self._renderer is not None and prompt.rendered is not None and completion.token_ids:
+            sampled = self._renderer.continuation.sampled(prompt.rendered, completion)
         said = {"role": "assistant", "content": completion.text}
-        last = prompt.messages[-1]["content"] if prompt.messages else prompt.text
+        given = None if prompt.rendered is None else prompt.rendered.text
+        last = prompt.messages[-1]["content"] if prompt.messages else given
         step = Step(
             prompt_ids=list(prompt.token_ids or ()),
             response_ids=list(completion.token_ids),
@@ -111,7 +115,7 @@ class History:
             observation=last,
             model_response=completion.text,
         )
-        turn = Turn(len(self.turns), sequence, prompt, completion, text, step)
+        turn = Turn(len(self.turns), sequence, prompt, completion, sampled, step)
         self.turns.append(turn)
         return turn
 
@@ -119,11 +123,23 @@ class History:
         """Know the reply of a turn again, when the client quotes it."""
         self._replies[conversation_keys((*call.messages, reply))[-1]] = turn
 
-    def _rendered(
-        self, renderer: Renderer, text: str, parent: Turn | None, messages: tuple[Message, ...]
-    ) -> Prompt:
-        if parent is not None and parent.text is not None and parent.token_ids:
-            ids = renderer.continuation(text, parent.text, parent.token_ids)
-            if ids is not None:
-                return Prompt(messages, text, ids, parent)
-        return Prompt(messages, text, renderer.encode(text), None)
+    def _begun_by(self, given: str) -> Turn | None:
+        """The longest turn that a text begins with."""
+        longest, parent = -1, None
+        for turn in self.turns:
+            end = -1 if turn.sampled is None else turn.sampled.end_in(given)
+            if end > longest:
+                longest, parent = end, turn
+        return parent
+
+
+def _last(parent: Turn | None) -> tuple[SampledTurn | None, tuple[int, ...]]:
+    """What a Continuation is told of the turn to go on with."""
+    return (None, ()) if parent is None else (parent.sampled, parent.token_ids)
+
+
+def _prompt(messages: tuple[Message, ...], rendered: RenderedPrompt, parent: Turn | None) -> Prompt:
+    # Where the engine gives no ids, the conversation alone says what a prompt goes on with.
+    is_text_only = parent is not None and not parent.completion.token_ids
+    kept = parent if rendered.continues or is_text_only else None
+    return Prompt(messages, rendered, rendered.token_ids, kept)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rllm_agents.errors import UserError
 from rllm_agents.gateway.refusals import refused
 from rllm_agents.tool_parsers import ToolCall, ToolParser
 from rllm_agents.types import Message
@@ -117,15 +118,16 @@ def template_messages(
         said: By index, what the model wrote itself; other calls are written by the parser.
         tools: Presented in the system message.
         parser: How the model's family is told of tools and writes calls.
+
+    Raises:
+        RequestError: The parser cannot write the calls of a message.
     """
     rendered: list[Message] = []
     for index, message in enumerate(messages):
         role = "system" if message.role == "developer" else message.role
         content = said.get(index)
         if content is None:
-            written = [parser.call_text(_tool_call(call)) for call in message.calls]
-            content = "\n".join([message.content, *written] if message.content else written)
-            content = content if message.calls else message.content
+            content = _written(f"messages[{index}].tool_calls", message, parser)
         record: Message = {"role": role, "content": content}
         if message.call_id is not None:
             record["tool_call_id"] = message.call_id
@@ -193,6 +195,19 @@ def _read_call(place: str, given: Any) -> SentCall:
     if not isinstance(name, str) or not isinstance(arguments, str):
         raise refused(f"{place}.function must have a name and arguments, both texts", place)
     return SentCall(given["id"], name, arguments)
+
+
+def _written(place: str, message: SentMessage, parser: ToolParser) -> str:
+    """Content of a message that the model did not write, its calls in the model's form."""
+    if not message.calls:
+        return message.content
+    try:
+        calls = parser.call_text(*(_tool_call(call) for call in message.calls))
+    except RecursionError as error:
+        raise refused(f"{place} has arguments that are nested too deeply", place) from error
+    except UserError as error:
+        raise refused(f"{place}: {error}", place) from error
+    return f"{message.content}\n{calls}" if message.content else calls
 
 
 def _tool_call(call: SentCall) -> ToolCall:

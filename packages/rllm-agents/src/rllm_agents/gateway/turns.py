@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from rllm_agents.continuation import RenderedPrompt, SampledTurn
 from rllm_agents.renderer import Renderer
 from rllm_agents.types import Completion, Message, Step, TokenRecord, TurnSpan
 
@@ -15,8 +16,8 @@ class Prompt:
 
     messages: tuple[Message, ...]
     """The conversation, for engines that work on text; empty for prompts that are no messages."""
-    text: str | None
-    """Template text; None where the prompt came as ids, or there is no tokenizer."""
+    rendered: RenderedPrompt | None
+    """Template text and its ids; None where the prompt came as ids, or there is no tokenizer."""
     token_ids: tuple[int, ...] | None
     """None where there is no tokenizer."""
     parent: Turn | None
@@ -41,8 +42,9 @@ class Turn:
     """What the engine knows its sequence by: turns that share it are one unbroken history."""
     prompt: Prompt
     completion: Completion
-    text: str | None
-    """What prompt and completion stand for, without a stop token."""
+    sampled: SampledTurn | None
+    """What later prompts may go on with; None where the prompt was not rendered, or the engine
+    gave no ids."""
     step: Step
 
     @property

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rllm_agents.tool_parsers.base import MalformedCall, ParsedResponse, ToolCall, ToolParser
+from rllm_agents.tool_parsers.base import (
+    MAX_CALLS,
+    MalformedCall,
+    ParsedResponse,
+    ToolCall,
+    ToolParser,
+    after_thought,
+    json_text,
+    parse_json_call,
+    present_tools,
+    too_many_calls,
+)
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
-_EXAMPLE = '{"name": <function-name>, "arguments": <args-json-object>}'
-# A hostile response must not become a million answers.
-_MAX_CALLS = 64
+_FORM = '{"name": <function-name>, "arguments": <args-json-object>}'
 
 
 class QwenToolParser(ToolParser):
@@ -21,45 +29,29 @@ class QwenToolParser(ToolParser):
         """Take a response apart.
 
         Calls inside a thought (before the last ``</think>``) are only thought of. A last call may
-        lack its closing tag. At most 64 calls are read.
+        lack its closing tag. At most 64 calls are read; the rest is one malformed call.
         """
-        _, _, after_thought = text.rpartition("</think>")
-        content, *parts = after_thought.split(_OPEN)
+        content, *parts = after_thought(text).split(_OPEN)
         calls: list[ToolCall | MalformedCall] = []
-        for part in parts[:_MAX_CALLS]:
+        for part in parts[:MAX_CALLS]:
             body, _, rest = part.partition(_CLOSE)
-            calls.append(_parse_call(body.strip()))
+            calls.append(parse_json_call(body.strip(), _FORM))
             content += rest
+        if len(parts) > MAX_CALLS:
+            calls.append(too_many_calls(_OPEN + _OPEN.join(parts[MAX_CALLS:])))
         return ParsedResponse(content=content.strip(), calls=tuple(calls))
 
     def tool_prompt(self, schemas: Sequence[Mapping[str, Any]]) -> str:
         """Present tools, one JSON schema per line, and the form of a call."""
-        lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in schemas)
-        return (
-            "# Tools\n\nYou can call these functions. Their signatures, one per line:\n"
-            f"<tools>\n{lines}\n</tools>\n\n"
+        return present_tools(
+            schemas,
             "To call one, write its name and arguments as a JSON object between tags:\n"
-            f"{_OPEN}\n{_EXAMPLE}\n{_CLOSE}\n"
-            "You may write several calls. An answer without a call is your final one."
+            f"{_OPEN}\n{_FORM}\n{_CLOSE}",
         )
 
-    def call_text(self, call: ToolCall) -> str:
-        """Write a call between its tags."""
-        body = {"name": call.name, "arguments": dict(call.arguments)}
-        return f"{_OPEN}\n{json.dumps(body, ensure_ascii=False)}\n{_CLOSE}"
-
-
-def _parse_call(body: str) -> ToolCall | MalformedCall:
-    try:
-        value = json.loads(body)
-        # Some models write the arguments as a string of JSON once more.
-        arguments = value.get("arguments", {}) if isinstance(value, dict) else None
-        if isinstance(arguments, str):
-            arguments = json.loads(arguments)
-    except (ValueError, RecursionError) as error:
-        return MalformedCall(body, f"the tool call is not valid JSON: {error}"[:300])
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        return MalformedCall(body, f"a tool call must be of the form {_EXAMPLE}")
-    if not isinstance(arguments, dict):
-        return MalformedCall(body, "the arguments of a tool call must be a JSON object")
-    return ToolCall(name=value["name"], arguments=arguments)
+    def call_text(self, *calls: ToolCall) -> str:
+        """Write each call between tags."""
+        bodies = [{"name": call.name, "arguments": dict(call.arguments)} for call in calls]
+        return "\n".join(
+            f"{_OPEN}\n{json_text(body, (_OPEN, _CLOSE))}\n{_CLOSE}" for body in bodies
+        )

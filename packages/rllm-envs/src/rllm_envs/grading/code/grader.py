@@ -71,8 +71,10 @@ class CodeVerdict:
     @property
     def outcome(self) -> Outcome:
         """The outcome of the first test that failed; "passed" where none did."""
-        failed = (result.outcome for result in self.results if result.outcome != "passed")
-        return next(failed, "passed")
+        for result in self.results:
+            if result.outcome != "passed":
+                return result.outcome
+        return "passed"
 
 
 class CodeGrader:

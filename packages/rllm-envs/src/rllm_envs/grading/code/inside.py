@@ -239,11 +239,12 @@ class _Remote:
         if "raised" in reply:
             name, text = map(str, reply["raised"])
             kind = getattr(builtins, name, None)
-            is_error = isinstance(kind, type) and issubclass(kind, Exception)
+            if not isinstance(kind, type) or not issubclass(kind, Exception):
+                raise RuntimeError(f"{name}: {text}")
             # It would end a loop of the tests before they have looked at everything.
-            if issubclass(kind if is_error else Exception, _LOOP_ENDS) and attribute != "__next__":
-                is_error = False
-            raise (kind if is_error else RuntimeError)(text if is_error else f"{name}: {text}")
+            if issubclass(kind, _LOOP_ENDS) and attribute != "__next__":
+                raise RuntimeError(f"{name}: {text}")
+            raise kind(text)
         return reply
 
     def _value(self, reply):

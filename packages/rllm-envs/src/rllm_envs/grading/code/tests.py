@@ -122,15 +122,15 @@ def _assertion_suite(task: Mapping[str, Any]) -> TestSuite:
         raise TaskError(f"'test_list' must be a list of assertions, got {excerpt(codes)}")
     prelude = _joined(task, ("test_setup_code", "test_imports"))
     known = _names_defined(prelude, "test_setup_code")
-    tests: list[Test] = []
+    tests: list[AssertTest] = []
     for number, code in enumerate(codes):
         used = _names_used(_text(code, f"test_list[{number}]"), f"test_list[{number}]")
         tests.append(AssertTest(code, {name: name for name in sorted(used - known)}))
-    entry = str(task.get("entry_point") or next(iter(tests[0].proxies), "")) if tests else ""
-    return _suite(tests, entry, prelude)
+    first = next((name for test in tests for name in test.proxies), "")
+    return _suite(tests, str(task.get("entry_point") or first), prelude)
 
 
-def _suite(tests: list[Test], entry: str, prelude: str) -> TestSuite:
+def _suite(tests: Sequence[Test], entry: str, prelude: str) -> TestSuite:
     tree = _parsed(prelude, "prompt")
     classes = tuple(node.name for node in tree.body if isinstance(node, ast.ClassDef))
     return TestSuite(tuple(tests), entry, prelude, classes)

@@ -182,12 +182,12 @@ def same(expected: Any, got: Any, *, json_form: bool = False) -> bool:
         json_form: Whether ``expected`` was written in JSON, which has no tuples and no keys but
             text: then a list equals a tuple, and a key its text.
     """
-    pairs = [(expected, got)]
+    pairs: list[tuple[Any, Any]] = [(expected, got)]
     while pairs:
         left, right = pairs.pop()
         if json_form:
             left, right = _json_form(left), _json_form(right)
-        numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
+        numbers = all(isinstance(value, (int, float)) for value in (left, right))
         if numbers and isinstance(left, bool) == isinstance(right, bool):
             if not _same_number(left, right):
                 return False
@@ -207,7 +207,7 @@ def same(expected: Any, got: Any, *, json_form: bool = False) -> bool:
     return True
 
 
-def _json_form(value):
+def _json_form(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
