@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from agents_fakes import ByteEngine, ByteTokenizer, thought_stripping_chatml, trimming_chatml
+from agents_fakes import ByteEngine, ByteTokenizer, thought_stripping_chatml
 from gateway_fakes import (
     WEATHER,
     BrokenEngine,
@@ -372,55 +372,3 @@ def test_the_reward_is_the_last_steps_and_returns_are_discounted() -> None:
     assert episode.metrics["response_tokens"] == 6.0
     with pytest.raises(ValueError, match="finite"):
         session.finish(float("nan"))
-
-
-@pytest.mark.parametrize("tools", [[], [WEATHER]])
-def test_thoughts_are_kept_where_the_renderer_keeps_them(tools: list[dict[str, Any]]) -> None:
-    renderer = Renderer(ByteTokenizer(thought_stripping_chatml), thinking="keep")
-    said = ["<think>x</think>one", "<think>y</think>two", "three"]
-    session = make_session(ByteEngine(*said), renderer)
-    messages = [user("a")]
-    for question in "bcd":
-        messages += [quoted(chat(session, messages, tools=tools)), user(question)]
-    (record,) = session.finish(1.0).trajectory.token_records
-    assert [turn.step_index for turn in record.turns] == [0, 1, 2]
-    assert decoded(record.token_ids).endswith(
-        f"<|im_start|>user\na<|im_end|>\n{OPENING}<think>x</think>one<|im_end|>\n"
-        f"<|im_start|>user\nb<|im_end|>\n{OPENING}<think>y</think>two<|im_end|>\n"
-        f"<|im_start|>user\nc<|im_end|>\n{OPENING}three<|im_end|>"
-    )
-
-
-def test_branches_keep_the_thoughts_that_they_have_in_common() -> None:
-    renderer = Renderer(ByteTokenizer(thought_stripping_chatml), thinking="keep")
-    engine = ByteEngine("<think>x</think>one")
-    session = make_session(engine, renderer)
-    root = [user("a"), quoted(chat(session, [user("a")]))]
-    for question in ("left", "right"):
-        chat(session, [*root, user(question)])
-    first, second = session.finish(1.0).trajectory.token_records
-    common = f"<|im_start|>user\na<|im_end|>\n{OPENING}<think>x</think>one<|im_end|>\n"
-    assert decoded(first.token_ids).startswith(f"{common}<|im_start|>user\nleft")
-    assert decoded(second.token_ids).startswith(f"{common}<|im_start|>user\nright")
-    assert [len(record.turns) for record in (first, second)] == [2, 1]
-
-
-def test_space_that_the_template_trims_is_no_rewriting() -> None:
-    session = make_session(ByteEngine(" one \n", "two"), Renderer(ByteTokenizer(trimming_chatml)))
-    first = chat(session, [user("a")])
-    chat(session, [user("a"), quoted(first), user("b")])
-    (record,) = session.finish(1.0).trajectory.token_records
-    assert f"{OPENING} one \n<|im_end|>\n" in decoded(record.token_ids)
-
-
-def test_calls_of_others_are_written_as_the_model_would() -> None:
-    deep = '{"x": ' + "[" * 400 + "]" * 400 + "}"
-    function = {"name": "weather", "arguments": deep}
-    made = {"id": "c", "type": "function", "function": function}
-    reply = {"role": "assistant", "content": "See.", "tool_calls": [made, made]}
-    result = {"role": "tool", "tool_call_id": "c", "content": "rain"}
-    engine = ByteEngine("x")
-    chat(make_session(engine), [user("a"), reply, result])
-    prompt = decoded(engine.requests[0].prompt_ids)
-    assert f'See.\n<tool_call>\n{{"name": "weather", "arguments": {deep}}}\n</tool_call>' in prompt
-    assert prompt.count("<tool_call>") == 2

@@ -15,12 +15,9 @@ from gymnasium.vector import AutoresetMode
 
 from rllm_agents.agent import BaseAgent
 from rllm_agents.agents.chat import ChatAgent
+from rllm_agents.engine_setup import make_engine_and_renderer
 from rllm_agents.errors import PromptTooLongError, UserError
-from rllm_agents.execution_engine import (
-    AgentExecutionEngine,
-    make_engine_and_renderer,
-    parse_sampling,
-)
+from rllm_agents.execution_engine import AgentExecutionEngine, parse_sampling
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.loop_thread import LoopThread
 from rllm_agents.models import resolve_model_path

@@ -16,9 +16,9 @@ from rllm_agents.cli.eval_server import server_arguments
 from rllm_agents.cli.eval_settings import EvalSettings
 from rllm_agents.cli.overrides import parse_settings, settings_table
 from rllm_agents.cli.serve_settings import ServeSettings
+from rllm_agents.engine_setup import make_engine_and_renderer
 from rllm_agents.errors import UserError
 from rllm_agents.evaluation import write_episodes
-from rllm_agents.execution_engine import make_engine_and_renderer
 from rllm_agents.gateway import Gateway, GatewaySettings, Token
 from rllm_agents.gateway.access import is_loopback
 from rllm_agents.limits import RolloutLimits
