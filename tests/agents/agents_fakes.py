@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from rllm_agents.agent import BaseAgent
-from rllm_agents.env_calls import EnvThreads
+from rllm_agents.call_threads import EnvThreads
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.renderer import Renderer
 from rllm_agents.rollout import RolloutSetting, run_episode

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from agents_fakes import CountingEnv, Ledger, ThreadedEnv
 
-from rllm_agents.env_calls import EnvSession, EnvThreads
+from rllm_agents.call_threads import EnvThreads
+from rllm_agents.env_calls import EnvSession
 from rllm_agents.errors import EpisodeFailure
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.types import TerminationReason

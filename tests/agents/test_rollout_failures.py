@@ -29,7 +29,7 @@ from rllm_agents import (
     TerminationReason,
     Trajectory,
 )
-from rllm_agents.env_calls import EnvThreads
+from rllm_agents.call_threads import EnvThreads
 from rllm_agents.rollout import run_episode
 
 

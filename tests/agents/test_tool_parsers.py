@@ -196,3 +196,72 @@ def test_many_whole_calls_and_many_broken_ones_cost_linear_time(name: str) -> No
     parser.parse(CALLS[name][0][:-2] * 20_000)
     parser.parse('{"name": "f", ' * 20_000)
     assert time.process_time() - start < 2.0
+
+
+# Calls that are written
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=12)
+    | st.lists(st.sampled_from(TRICKS), max_size=6).map("".join),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=12,
+)
+KEYS = st.sampled_from(["x", "city", "text_2", "name", "arguments", "parameters", "é"])
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"nested": {"list": [1, [2.5, -3, True, False, None], {}], "empty": []}},
+        {"text": "grüße 東京 🙂 \u2028", "lone": "\ud800"},
+        {"quoted": 'it\'s "so"', "path": "C:\\n\\", "lines": "a\n\tb\r", "json": '{"a": "\\""}'},
+        {"large": 10**30, "small": 1e-300, "huge": 1.5e300},
+    ],
+)
+def test_a_written_call_reads_back(name: str, arguments: dict[str, object]) -> None:
+    parser = get_tool_parser(name)
+    calls = (ToolCall("look_up", arguments), ToolCall("fs.read", {}))
+    for written in (calls[:1], calls, calls * 3):
+        parsed = parser.parse(parser.call_text(*written))
+        assert (parsed.content, parsed.calls) == ("", written)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("trick", TRICKS)
+def test_a_written_call_reads_back_whatever_marks_its_arguments_spell(
+    name: str, trick: str
+) -> None:
+    parser = get_tool_parser(name)
+    call = ToolCall("f", {"x": f"a{trick}b", "y": [trick, {trick: f"\\{trick}"}, trick * 2]})
+    assert parser.parse(parser.call_text(call)).calls == (call,)
+
+
+@given(st.sampled_from(ALL), st.lists(st.dictionaries(KEYS, JSON, max_size=4), min_size=1))
+def test_written_calls_of_any_json_read_back(name: str, arguments: list[dict[str, object]]) -> None:
+    parser = get_tool_parser(name)
+    if name == "pythonic":  # its names are ASCII, as those of tools are
+        arguments = [{k: v for k, v in given.items() if k.isascii()} for given in arguments]
+    calls = tuple(ToolCall("f", given) for given in arguments)
+    assert parser.parse(parser.call_text(*calls)).calls == calls
+
+
+def test_written_calls_have_the_form_of_their_family() -> None:
+    calls = (ToolCall("f", {"x": 1, "ok": True}), ToolCall("g", {}))
+    assert {name: get_tool_parser(name).call_text(*calls) for name in ALL} == {
+        "qwen": '<tool_call>\n{"name": "f", "arguments": {"x": 1, "ok": true}}\n</tool_call>\n'
+        '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>',
+        "deepseek": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n"
+        '{"x": 1, "ok": true}\n```<｜tool▁call▁end｜>\n'
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        "llama3_json": '{"name": "f", "parameters": {"x": 1, "ok": true}}\n'
+        '{"name": "g", "parameters": {}}',
+        "mistral": '[TOOL_CALLS][{"name": "f", "arguments": {"x": 1, "ok": true}}, '
+        '{"name": "g", "arguments": {}}]',
+        "pythonic": "[f(x=1, ok=True), g()]",
+    }

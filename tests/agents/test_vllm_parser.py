@@ -89,3 +89,13 @@ def test_a_parser_that_vllm_lacks_or_that_needs_more_than_text_is_refused(
 ) -> None:
     with pytest.raises(UserError, match=problem):
         get_tool_parser(f"vllm:{name}")
+
+
+@pytest.mark.slow
+@needs_vllm
+def test_calls_are_written_where_the_parser_reads_the_form_of_hermes() -> None:
+    call = ToolCall("f", {"x": [1, {"y": "it's </tool_call> é"}]})
+    hermes = get_tool_parser("vllm:hermes")
+    assert hermes.parse(hermes.call_text(call)).calls == (call,)
+    with pytest.raises(UserError, match="'kimi_k2' reads another form of calls"):
+        get_tool_parser("vllm:kimi_k2").call_text(call)

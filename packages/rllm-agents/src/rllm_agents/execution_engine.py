@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self
 
 from rllm_agents.agent import BaseAgent
 from rllm_agents.argument_checks import check_count, check_fits
-from rllm_agents.env_calls import EnvThreads, may_block_when_made
+from rllm_agents.call_threads import EnvThreads
+from rllm_agents.env_calls import may_block_when_made
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.model_setup import make_engine_and_renderer, parse_sampling
+from rllm_agents.player import EpisodePlayer, PlayEpisode
 from rllm_agents.renderer import ChatTokenizer, Renderer
 from rllm_agents.rollout import RolloutSetting, run_episode
 from rllm_agents.rollout_engines.base import RolloutEngine
@@ -27,7 +30,8 @@ class AgentExecutionEngine:
     text, and no other. An engine may be used from several event loops one after another.
 
     Args:
-        agent_class: Called with `agent_args` for every episode.
+        agent_class: Called with `agent_args` for every episode; or an EpisodePlayer, such as
+            `rllm_agents.gateway.AgentProgram`, which needs neither `agent_args` nor `env_class`.
         agent_args: Keyword arguments of `agent_class`.
         env_class: Its ``from_dict({**task, **env_args})`` makes the environment of an episode.
             Instances with ``blocking = False`` run on the event loop, others in threads.
@@ -60,8 +64,8 @@ class AgentExecutionEngine:
     def __init__(  # noqa: PLR0913  (the keyword arguments that users of the field know)
         self,
         *,
-        agent_class: Callable[..., BaseAgent],
-        env_class: Any,
+        agent_class: Callable[..., BaseAgent] | EpisodePlayer,
+        env_class: Any = None,
         agent_args: Mapping[str, Any] | None = None,
         env_args: Mapping[str, Any] | None = None,
         engine_name: str = "transformers",
@@ -109,8 +113,11 @@ class AgentExecutionEngine:
         self._n_parallel_agents = n_parallel_agents
         self._on_episode = on_episode
         self._is_closed = False
+        self._player = agent_class if isinstance(agent_class, EpisodePlayer) else None
+        self._env_args = env_args
+        make_agent: Any = agent_class
         self._setting = RolloutSetting(
-            make_agent=lambda: agent_class(**agent_args),
+            make_agent=lambda: make_agent(**agent_args),
             make_env=lambda task: env_class.from_dict({**task, **env_args}),
             engine=engine,
             threads=EnvThreads(),
@@ -179,14 +186,19 @@ class AgentExecutionEngine:
         """
         if self._is_closed:
             raise EngineError("this AgentExecutionEngine is closed; make a new one")
-        stream = run_requests(
-            requests, lambda request: run_episode(request, self._setting), self._n_parallel_agents
-        )
-        async with contextlib.aclosing(stream) as episodes:
-            async for episode in episodes:
-                if self._on_episode is not None:
-                    self._on_episode(episode)
-                yield episode
+        async with self._playing() as play:
+            stream = run_requests(requests, play, self._n_parallel_agents)
+            async with contextlib.aclosing(stream) as episodes:
+                async for episode in episodes:
+                    if self._on_episode is not None:
+                        self._on_episode(episode)
+                    yield episode
+
+    def _playing(self) -> AbstractAsyncContextManager[PlayEpisode]:
+        """What plays one request, for as long as the block lasts."""
+        if self._player is not None:
+            return self._player.playing(self._setting, self._env_args)
+        return contextlib.nullcontext(lambda request: run_episode(request, self._setting))
 
     def close(self) -> None:
         """End the threads, and the rollout engine unless it was given; again does nothing."""
@@ -213,6 +225,13 @@ class AgentExecutionEngine:
 
 def _check_classes(agent_class: Any, agent_args: Mapping[str, Any], env_class: Any) -> None:
     """Find a mistake in the classes before a thousand episodes fail on it."""
+    if isinstance(agent_class, EpisodePlayer):
+        if agent_args:
+            raise UserError(
+                f"agent_args do nothing with {type(agent_class).__name__}, which is made already: "
+                f"{', '.join(agent_args)}"
+            )
+        return
     if not callable(agent_class):
         raise UserError(f"agent_class must be a class of agents, got {agent_class!r}")
     if not callable(getattr(env_class, "from_dict", None)):

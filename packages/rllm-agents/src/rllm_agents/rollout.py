@@ -16,7 +16,8 @@ from rllm_agents.agent_calls import (
     settle_step,
     trajectory_of,
 )
-from rllm_agents.env_calls import EnvSession, EnvThreads
+from rllm_agents.call_threads import EnvThreads
+from rllm_agents.env_calls import EnvSession
 from rllm_agents.errors import EpisodeFailure, failure_info, in_words
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.model_calls import Conversation, ModelSetting, derive_seed

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rllm_agents.evaluation import env_takes, env_tasks
+from rllm_agents.player import EpisodePlayer
 from rllm_envs import GymEnv, load_rows, seed_tasks
 from rllm_learn.config import TrainerConfig
 from rllm_learn.errors import ConfigError
@@ -17,8 +18,8 @@ from rllm_learn.task_sources import DatasetTasks, SeedTasks, TaskSource, hold_ou
 class Players:
     """Who plays, as AgentTrainer was given it."""
 
-    agent_class: type
-    env_class: type
+    agent_class: type | EpisodePlayer
+    env_class: type | None
     agent_args: Mapping[str, Any] | None
     env_args: Mapping[str, Any] | None
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from rllm_agents import BaseAgent, ChatAgent
+from rllm_agents.player import EpisodePlayer
 from rllm_envs import Dataset, GymEnv
 from rllm_learn import run_dir
 from rllm_learn.algorithms import make_algorithm
@@ -48,8 +49,8 @@ class AgentTrainer:
 
     def __init__(
         self,
-        agent_class: type[BaseAgent] = ChatAgent,
-        env_class: type = GymEnv,
+        agent_class: type[BaseAgent] | EpisodePlayer = ChatAgent,
+        env_class: type | None = GymEnv,
         config: Any = None,
         train_dataset: Dataset | Sequence[dict[str, Any]] | None = None,
         val_dataset: Dataset | Sequence[dict[str, Any]] | None = None,
@@ -61,8 +62,10 @@ class AgentTrainer:
         """Check the settings; nothing is loaded before `train`.
 
         Args:
-            agent_class: Made anew for each episode as `agent_class(**agent_args)`.
+            agent_class: Made anew for each episode as `agent_class(**agent_args)`; or what plays
+                episodes itself, such as `rllm_agents.gateway.AgentProgram`.
             env_class: Made anew for each episode as `env_class.from_dict({**task, **env_args})`.
+                What plays itself gets `{**task, **env_args}` instead, and None needs data sets.
             config: A TrainerConfig, a DictConfig as `hydra.main` gives it, a mapping of what
                 differs from `grpo_trainer`, or None.
             train_dataset: Tasks to train on; None draws them from `config.env`.

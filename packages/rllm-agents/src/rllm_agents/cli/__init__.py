@@ -18,6 +18,7 @@ PLUGIN_GROUP = "rllm.commands"
 
 _OWN_COMMANDS = {
     "eval": ("rllm_agents.cli.eval", "command", "Play tasks with a policy and report pass@k."),
+    "serve": ("rllm_agents.cli.serve", "command", "Serve a model to agents, and record them."),
 }
 """Name -> module, attribute, one line of help."""
 
@@ -29,6 +30,7 @@ HELP = """Run, judge and train language agents on text environments.
 \b
   rllm eval                                    the tiny model on the calculator task
   rllm eval env=rllm/Math-v0 env.dataset=test.jsonl policy=oracle
+  rllm serve                                   the tiny model behind an OpenAI-compatible address
   rllm eval --help                             all settings, with their defaults
 
 Settings are KEY=VALUE. Nothing is downloaded unless a model is named that is not on this machine.

@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rllm_agents.types import Episode, Step, Trajectory
 
 
-def write_episodes(path: str | Path, episodes: Iterable[Episode], *, append: bool = False) -> None:
+def write_episodes(
+    path: str | Path,
+    episodes: Iterable[Episode],
+    *,
+    append: bool = False,
+    with_tokens: bool = False,
+) -> None:
     """Write episodes as JSON Lines, for people and scripts to read.
 
     Each line has ``id``, ``task``, ``reward`` (null when the episode failed), ``is_correct``,
@@ -22,16 +29,19 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode], *, append: boo
         path: File to write.
         episodes: Finished ones.
         append: Keep what is in the file already.
+        with_tokens: Add ``token_records`` to each trajectory: ``token_ids``, ``logprobs``, and the
+            ``turns`` that were sampled (``start``, ``stop``, ``step_index``, ``weights_version``).
     """
     # What UTF-8 cannot hold (lone surrogates) is written as JSON escapes.
     with open(
         path, "a" if append else "w", encoding="utf-8", errors="backslashreplace", newline="\n"
     ) as file:
         for episode in episodes:
-            file.write(json.dumps(_episode_record(episode), ensure_ascii=False) + "\n")
+            record = _episode_record(episode, with_tokens)
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-def _episode_record(episode: Episode) -> dict[str, Any]:
+def _episode_record(episode: Episode, with_tokens: bool) -> dict[str, Any]:
     record = {
         "id": episode.id,
         "task": _jsonable(episode.task),
@@ -40,7 +50,7 @@ def _episode_record(episode: Episode) -> dict[str, Any]:
         "termination_reason": _jsonable(episode.termination_reason),
         "error": episode.error,
     }
-    parts = [_trajectory_record(trajectory) for trajectory in episode.trajectories]
+    parts = [_trajectory_record(trajectory, with_tokens) for trajectory in episode.trajectories]
     if len(parts) == 1:
         return {**record, **parts[0]}
     names = [trajectory.name for trajectory in episode.trajectories]
@@ -48,12 +58,15 @@ def _episode_record(episode: Episode) -> dict[str, Any]:
     return {**record, "trajectories": [{"name": name, **part} for name, part in numbered]}
 
 
-def _trajectory_record(trajectory: Trajectory) -> dict[str, Any]:
+def _trajectory_record(trajectory: Trajectory, with_tokens: bool) -> dict[str, Any]:
     last = trajectory.steps[-1].chat_completions if trajectory.steps else []
-    return {
+    record = {
         "messages": _jsonable(last),
         "steps": [_step_record(step) for step in trajectory.steps],
     }
+    if with_tokens:
+        record["token_records"] = [asdict(tokens) for tokens in trajectory.token_records]
+    return record
 
 
 def _step_record(step: Step) -> dict[str, Any]:

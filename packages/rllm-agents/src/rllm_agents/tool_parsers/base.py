@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rllm_agents.conversation import THOUGHT_CLOSE
+
 MAX_CALLS = 64
 """Most calls that are read of one response: a hostile one must not become a million answers."""
 
@@ -56,10 +58,20 @@ class ToolParser(ABC):
             schemas: One ``{"type": "function", "function": {...}}`` for each tool.
         """
 
+    @abstractmethod
+    def call_text(self, *calls: ToolCall) -> str:
+        """Write calls as a model of this family would; `parse` reads them back.
+
+        A name or an argument that the family's form has no place for stands there all the same.
+
+        Args:
+            calls: At least one, with arguments that are JSON.
+        """
+
 
 def after_thought(text: str) -> str:
     """Return what follows the last thought: calls inside one are only thought of."""
-    return text.rpartition("</think>")[2]
+    return text.rpartition(THOUGHT_CLOSE)[2]
 
 
 def present_tools(schemas: Sequence[Mapping[str, Any]], how: str) -> str:
@@ -75,6 +87,20 @@ def present_tools(schemas: Sequence[Mapping[str, Any]], how: str) -> str:
         f"<tools>\n{lines}\n</tools>\n\n{how}\n"
         "You may write several calls. An answer without a call is your final one."
     )
+
+
+def json_text(value: Any, marks: Sequence[str]) -> str:
+    """Write JSON that spells no mark of a family, so that it reads back as it was.
+
+    Args:
+        value: Anything that JSON has.
+        marks: Strings by which the family's calls are found, which no JSON holds outside of its
+            strings. ``</think>`` is always one.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    for mark in (*marks, THOUGHT_CLOSE):
+        text = text.replace(mark, f"\\u{ord(mark[0]):04x}{mark[1:]}")
+    return text
 
 
 def too_many_calls(rest: str) -> MalformedCall:

@@ -16,6 +16,7 @@ from rllm_agents.tool_parsers.base import (
     ToolParser,
     after_thought,
     call_of,
+    json_text,
     load_json,
     present_tools,
     too_many_calls,
@@ -57,6 +58,16 @@ class DeepSeekToolParser(ToolParser):
     def tool_prompt(self, schemas: Sequence[Mapping[str, Any]]) -> str:
         """Present tools, one JSON schema per line, and the form of a call."""
         return present_tools(schemas, f"To call one, write:\n{_BEGIN}{_FORM}{_END}")
+
+    def call_text(self, *calls: ToolCall) -> str:
+        """Write calls as R1 and V3 do, with a type and a fence."""
+        marks = (_BEGIN, _END, _OPEN, _CLOSE, _SEPARATOR)
+        written = [
+            f"{_OPEN}function{_SEPARATOR}{call.name}\n"
+            f"```json\n{json_text(dict(call.arguments), marks)}\n```{_CLOSE}"
+            for call in calls
+        ]
+        return _BEGIN + "\n".join(written) + _END
 
 
 def _parse_call(body: str) -> ToolCall | MalformedCall:

@@ -15,6 +15,7 @@ from rllm_agents.tool_parsers.base import (
     after_thought,
     call_of,
     json_decoder,
+    json_text,
     present_tools,
     too_many_calls,
 )
@@ -79,6 +80,11 @@ class LlamaToolParser(ToolParser):
         return present_tools(
             schemas, f"To call one, write only a JSON object, and no other text:\n{_FORM}"
         )
+
+    def call_text(self, *calls: ToolCall) -> str:
+        """Write a JSON object for each call."""
+        bodies = [{"name": call.name, "parameters": dict(call.arguments)} for call in calls]
+        return "\n".join(json_text(body, (_TAG,)) for body in bodies)
 
 
 def _skip(text: str, at: int) -> int:

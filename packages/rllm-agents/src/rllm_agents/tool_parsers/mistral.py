@@ -15,6 +15,7 @@ from rllm_agents.tool_parsers.base import (
     after_thought,
     call_of,
     json_decoder,
+    json_text,
     present_tools,
     too_many_calls,
 )
@@ -53,6 +54,11 @@ class MistralToolParser(ToolParser):
     def tool_prompt(self, schemas: Sequence[Mapping[str, Any]]) -> str:
         """Present tools, one JSON schema per line, and the form of a call."""
         return present_tools(schemas, f"To call some, write a list of them:\n{_MARK}[{_FORM}]")
+
+    def call_text(self, *calls: ToolCall) -> str:
+        """Write calls as one list."""
+        bodies = [{"name": call.name, "arguments": dict(call.arguments)} for call in calls]
+        return _MARK + json_text(bodies, (_MARK,))
 
 
 def _parse_list(body: str) -> tuple[list[ToolCall | MalformedCall], str]:

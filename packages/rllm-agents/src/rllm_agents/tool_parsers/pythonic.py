@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rllm_agents.conversation import THOUGHT_CLOSE
 from rllm_agents.tool_parsers.base import (
     MAX_CALLS,
     MalformedCall,
@@ -97,6 +98,18 @@ class PythonicToolParser(ToolParser):
             "To call some, write only a Python list of calls with named arguments, whose values "
             f"are literals:\n{_FORM}",
         )
+
+    def call_text(self, *calls: ToolCall) -> str:
+        """Write calls as one list."""
+        text = f"[{', '.join(map(_call_source, calls))}]"
+        for mark in (_OPEN_TAG, _CLOSE_TAG, THOUGHT_CLOSE):
+            # Marks stand only inside of strings, in which Python reads the escape.
+            text = text.replace(mark, f"\\x{ord(mark[0]):02x}{mark[1:]}")
+        return text
+
+
+def _call_source(call: ToolCall) -> str:
+    return f"{call.name}({', '.join(f'{k}={v!r}' for k, v in call.arguments.items())})"
 
 
 def _checked(body: str) -> tuple[str, int, str]:

@@ -12,6 +12,7 @@ from rllm_agents.tool_parsers.base import (
     ToolCall,
     ToolParser,
     after_thought,
+    json_text,
     parse_json_call,
     present_tools,
     too_many_calls,
@@ -46,4 +47,11 @@ class QwenToolParser(ToolParser):
             schemas,
             "To call one, write its name and arguments as a JSON object between tags:\n"
             f"{_OPEN}\n{_FORM}\n{_CLOSE}",
+        )
+
+    def call_text(self, *calls: ToolCall) -> str:
+        """Write each call between tags."""
+        bodies = [{"name": call.name, "arguments": dict(call.arguments)} for call in calls]
+        return "\n".join(
+            f"{_OPEN}\n{json_text(body, (_OPEN, _CLOSE))}\n{_CLOSE}" for body in bodies
         )

@@ -22,6 +22,7 @@ from rllm_agents.tool_parsers.base import (
     present_tools,
     too_many_calls,
 )
+from rllm_agents.tool_parsers.qwen import QwenToolParser
 
 _FORM = "the one that you were trained on"
 # Attributes in which parsers of vLLM keep the string that opens a call, and openings of those that
@@ -59,6 +60,7 @@ class VLLMToolParser(ToolParser):
             known = ", ".join(ToolParserManager.list_registered())
             raise UserError(f"vLLM has no tool parser {name!r}; it has {known}") from None
         self._make = make
+        self._name = name
         self._request: Any = None
         self._parser: Any = None
         try:
@@ -104,6 +106,20 @@ class VLLMToolParser(ToolParser):
         """Present tools, one JSON schema per line; calls are read by these schemas from then on."""
         self._use(schemas)
         return present_tools(schemas, f"To call one, write it in the form of calls that is {_FORM}")
+
+    def call_text(self, *calls: ToolCall) -> str:
+        """Write calls as Hermes models do, where the parser reads that.
+
+        Raises:
+            UserError: It does not.
+        """
+        text = QwenToolParser().call_text(*calls)
+        if self.parse(text).calls != calls:
+            raise UserError(
+                f"vLLM's tool parser {self._name!r} reads another form of calls, which is not "
+                "known here: calls that the model did not write itself cannot be shown to it"
+            )
+        return text
 
 
 def _checked(function: Any) -> ToolCall | MalformedCall:
