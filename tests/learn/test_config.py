@@ -33,7 +33,7 @@ def test_overrides_reach_their_settings_with_their_types():
         ("seed=-1", "seed must be >= 0, got -1"),
         ("learner.learning_rate=7", r"in \(0, 1\).* got 7.0"),
         ("learner.learning_rate=nan", r"in \(0, 1\).* got nan"),
-        ("algorithm.group_size=1", r"at least 2 \(a rollout is compared .*, got 1"),
+        ("algorithm.group_size=1", "at least 2, got 1: a rollout is compared"),
         ("algorithm.clip_low=1.5", r"clip_low must be in \[0, 1\], got 1.5"),
         ("rollout.temperature=0", "rollout.temperature must be above 0, got 0"),
         ("model.dtype=int8", "one of float32, bfloat16, float16, got 'int8'"),

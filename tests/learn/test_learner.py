@@ -204,10 +204,12 @@ def test_an_entropy_bonus_raises_the_entropy():
 def test_stats_are_means_over_tokens_and_the_loss_over_its_count():
     policy = UnigramPolicy([0.0, 0.0])
     item = replace(
-        sequence([0, 1, 0], sampled=[1, 2], logprobs=math.log(0.5), advantage=2.0),
+        sequence([0, 1, 1], sampled=[1, 2], logprobs=math.log(0.5), advantage=2.0),
         weight=0.25,
         count=0.5,
     )
     report = Learner(policy, RULE).update([item], LOSS)
     assert report.metrics["loss"] == pytest.approx(-2.0 * 2 * 0.25 / 0.5)
     assert report.metrics["entropy"] == pytest.approx(math.log(2))
+    # Each token's -0.5 (onehot - p) = [0.25, -0.25]; their sum over 0.5 is [1, -1].
+    assert report.metrics["grad_norm"] == pytest.approx(math.sqrt(2))

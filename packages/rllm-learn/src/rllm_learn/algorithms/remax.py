@@ -16,7 +16,7 @@ from rllm_learn.algorithms.base import Credit, PlannedRollout
 from rllm_learn.algorithms.policy_gradient import PolicyGradient, PolicyGradientConfig
 from rllm_learn.core.batch import Rollout
 from rllm_learn.core.losses import TokenLosses, score_function
-from rllm_learn.errors import require
+from rllm_learn.errors import ConfigError
 
 
 @dataclass
@@ -34,12 +34,11 @@ class ReMaxConfig(PolicyGradientConfig):
     def __post_init__(self) -> None:
         """Refuse settings that cannot work; raises ConfigError."""
         super().__post_init__()
-        require(
-            self.group_size >= 2,
-            "algorithm.group_size",
-            self.group_size,
-            "at least 2 (one rollout is greedy, and only the others are learned from)",
-        )
+        if self.group_size < 2:
+            raise ConfigError(
+                f"algorithm.group_size must be at least 2, got {self.group_size}: one rollout of "
+                "each task is greedy, and only the others are learned from"
+            )
 
 
 class ReMax(PolicyGradient[ReMaxConfig]):

@@ -11,7 +11,7 @@ from rllm_learn.algorithms.base import Credit, PlannedRollout
 from rllm_learn.algorithms.policy_gradient import PolicyGradient, PolicyGradientConfig, repeated
 from rllm_learn.core.advantages import discounted_returns, is_uniform
 from rllm_learn.core.batch import Rollout, TokenSequence
-from rllm_learn.errors import require
+from rllm_learn.errors import ConfigError, require
 
 
 @dataclass
@@ -53,13 +53,11 @@ class GroupConfig(StepCreditConfig):
     def __post_init__(self) -> None:
         """Refuse settings that cannot work; raises ConfigError."""
         super().__post_init__()
-        require(
-            self.group_size >= 2,
-            "algorithm.group_size",
-            self.group_size,
-            "at least 2 (a rollout is compared with the others of its task, and alone its "
-            "advantage is always 0)",
-        )
+        if self.group_size < 2:
+            raise ConfigError(
+                f"algorithm.group_size must be at least 2, got {self.group_size}: a rollout is "
+                "compared with the others of its task, and alone its advantage is always 0"
+            )
 
 
 @dataclass(frozen=True, slots=True)
