@@ -7,13 +7,13 @@ uv run python scripts/write_configuration_page.py --check    # exit 1 where it i
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from rllm_agents.cli.eval_settings import EvalSettings
 from rllm_agents.cli.overrides import settings_table
-from rllm_learn.algorithms import ALGORITHMS
+from rllm_learn.algorithms import ALGORITHMS, PolicyGradientConfig
 from rllm_learn.config import SFTConfig, TrainerConfig
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
@@ -34,20 +34,30 @@ def page() -> str:
     """Return the page's text."""
     lines = [HEAD, "## rllm train", ""]
     lines += _table("", TrainerConfig, leave_out=("algorithm.name",))
+    lines += ["### Every algorithm without a critic", ""]
+    lines += _table("algorithm.", PolicyGradientConfig, leave_out=("name",))
+    shared = set(settings_table(PolicyGradientConfig))
     for name, (settings, _) in ALGORITHMS.items():
         lines += [f"### algorithm={name}", ""]
-        lines += _table("algorithm.", settings, leave_out=("name",))
+        lines += _table("algorithm.", settings, leave_out=("name",), said=shared)
     lines += ["## rllm sft", "", *_table("", SFTConfig)]
     lines += ["## rllm eval", "", *_table("", EvalSettings)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(prefix: str, schema: type[Any], *, leave_out: tuple[str, ...] = ()) -> Iterator[str]:
+def _table(
+    prefix: str,
+    schema: type[Any],
+    *,
+    leave_out: tuple[str, ...] = (),
+    said: Collection[tuple[str, str]] = (),
+) -> Iterator[str]:
+    """Yield the rows of a table, without those that `said` holds."""
     yield "| key | default | meaning |"
     yield "|---|---|---|"
     for assignment, meaning in settings_table(schema):
         key, _, default = assignment.partition("=")
-        if key not in leave_out:
+        if key not in leave_out and (assignment, meaning) not in said:
             yield f"| `{prefix}{key}` | `{default}` | {meaning.replace('|', chr(92) + '|')} |"
     yield ""
 

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllm_learn.core.advantages import group_relative
+from rllm_learn.core.advantages import (
+    discounted_returns,
+    group_relative,
+    leave_one_out,
+    overlong_penalty,
+    standardized,
+)
 
 
 def test_advantages_of_one_group_worked_by_hand():
@@ -32,3 +38,42 @@ def test_uniform_groups_and_groups_of_one_get_zero():
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=2, max_size=16))
 def test_advantages_of_a_group_sum_to_zero(rewards):
     assert sum(group_relative(rewards, [0] * len(rewards))) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_each_reward_is_compared_with_the_mean_of_the_others():
+    # Others of 3: (1 + 2) / 2 = 1.5; of 1: (3 + 2) / 2 = 2.5; of 2: (3 + 1) / 2 = 2.
+    assert leave_one_out([3.0, 1.0, 9.0, 2.0], [5, 5, 6, 5]) == [1.5, -1.5, 0.0, 0.0]
+
+
+def test_a_uniform_group_is_exactly_zero_where_rounding_would_leave_something():
+    assert leave_one_out([0.1] * 7, [0] * 7) == [0.0] * 7
+
+
+@given(st.lists(st.floats(-5, 5), min_size=2, max_size=9))
+def test_leave_one_out_is_the_deviation_from_the_mean_times_n_by_n_minus_one(rewards):
+    n = len(rewards)
+    scaled = [n / (n - 1) * a for a in group_relative(rewards, [0] * n, divide_by_std=False)]
+    assert leave_one_out(rewards, [0] * n) == pytest.approx(scaled, abs=1e-9)
+
+
+def test_returns_worked_by_hand():
+    # 4; 0 + 0.5 * 4 = 2; 1 + 0.5 * 2 = 2.
+    assert discounted_returns([1.0, 0.0, 4.0], 0.5) == [2.0, 2.0, 4.0]
+    assert discounted_returns([1.0, 0.0, 4.0]) == [5.0, 4.0, 4.0]
+    assert discounted_returns([]) == []
+
+
+def test_standardized_values_have_mean_zero_and_deviation_one():
+    # mean 3; squared deviations 4, 1, 0, 9, 0, over 5: 2.8, whose root is 1.673320.
+    result = standardized([1.0, 2.0, 3.0, 6.0, 3.0])
+    assert result == pytest.approx([-1.195229, -0.597614, 0.0, 1.792843, 0.0], abs=1e-6)
+    assert standardized([0.3, 0.3]) == [0.0, 0.0]
+    assert standardized([]) == []
+
+
+@pytest.mark.parametrize(
+    ("length", "penalty"), [(0, 0.0), (80, 0.0), (85, -0.25), (90, -0.5), (100, -1.0), (150, -1.0)]
+)
+def test_the_penalty_grows_within_the_buffer(length, penalty):
+    assert overlong_penalty(length, max_length=100, buffer=20) == pytest.approx(penalty)
+    assert overlong_penalty(length, max_length=100, buffer=0) == 0.0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from rllm_learn.core.batch import (
     BatchError,
     Rollout,
     SampledSequence,
+    Scores,
     TokenSequence,
     collate,
     make_micro_batches,
@@ -72,3 +74,34 @@ def test_rewards_that_are_not_finite_and_missing_advantages_are_refused():
         collate([])
     with pytest.raises(BatchError, match="at least 1, got 0"):
         make_micro_batches([], 0)
+
+
+def test_scores_are_collated_where_every_sequence_has_them():
+    one, two = sequence([5, 6, 7], sampled=[2]), sequence([8, 9], sampled=[1])
+    one = replace(one, sampled=replace(one.sampled, scores=Scores((0.0, -1.0, -2.0), (0.0,) * 3)))
+    two = replace(two, sampled=replace(two.sampled, scores=Scores((0.0, -3.0))))
+    batch = collate([one, two])
+    assert batch.policy_logprobs is not None
+    assert batch.policy_logprobs.tolist() == [[0.0, -1.0, -2.0], [0.0, -3.0, 0.0]]
+    assert batch.reference_logprobs is None
+
+
+def test_a_batch_counts_its_sampled_tokens_unless_sequences_say_otherwise():
+    one, two = sequence([5, 6, 7], sampled=[1, 2]), sequence([8, 9], sampled=[1])
+    assert collate([one, two]).count == 3
+    other = collate([one, replace(two, weight=0.5, count=0.25)])
+    assert (other.count, other.weights.tolist()) == (2.25, [[1.0], [0.5]])
+
+
+def test_the_response_is_what_follows_the_first_prompt():
+    def sampled(*mask: int) -> SampledSequence:
+        return SampledSequence((1,) * len(mask), tuple(map(bool, mask)), (-1.0,) * len(mask))
+
+    rollout = Rollout(0, 1.0, (sampled(0, 0, 1, 0, 1), sampled(0, 0, 0, 0, 1, 1)))
+    assert (rollout.response_length, rollout.num_actions) == (4, 4)
+    assert Rollout(0, 1.0, ()).response_length == 0
+
+
+def test_step_indices_must_cover_all_positions():
+    with pytest.raises(BatchError, match="2 step indices for 3 positions"):
+        SampledSequence((1, 2, 3), (False, True, True), (0.0, -1.0, -1.0), (0, 1))

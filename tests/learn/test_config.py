@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from omegaconf import OmegaConf
 
+from rllm_learn.algorithms import ALGORITHMS, REINFORCEConfig, ReMaxConfig
 from rllm_learn.config import SFTConfig, TrainerConfig, load_config, to_settings
 from rllm_learn.errors import ConfigError
 
@@ -32,11 +33,13 @@ def test_overrides_reach_their_settings_with_their_types():
         ("seed=-1", "seed must be >= 0, got -1"),
         ("learner.learning_rate=7", r"in \(0, 1\).* got 7.0"),
         ("learner.learning_rate=nan", r"in \(0, 1\).* got nan"),
-        ("algorithm.group_size=1", "at least 2, got 1: a rollout is compared"),
+        ("algorithm.group_size=1", r"at least 2 \(a rollout is compared .*, got 1"),
         ("algorithm.clip_low=1.5", r"clip_low must be in \[0, 1\], got 1.5"),
         ("rollout.temperature=0", "rollout.temperature must be above 0, got 0"),
         ("model.dtype=int8", "one of float32, bfloat16, float16, got 'int8'"),
         ("algorithm=nope", "grpo"),
+        ("algorithm.name=rloo", "choose an algorithm with algorithm=rloo"),
+        ("algorithm.divide_by_sdt=false", "did you mean algorithm.divide_by_std?"),
         ("env=rllm/Math-v0", "name one of them: .*env.id"),
         ("seed", "missing EQUAL"),
     ],
@@ -71,9 +74,52 @@ def test_a_resolved_configuration_reads_back_as_itself():
     assert again == config
 
 
+def test_an_algorithm_brings_its_own_settings():
+    config = settings(
+        "algorithm=reinforce",
+        "algorithm.baseline=running",
+        "algorithm.masked_endings=[timeout,max_turns_exceeded]",
+    )
+    assert isinstance(config.algorithm, REINFORCEConfig)
+    assert config.algorithm.baseline == "running"
+    assert config.algorithm.masked_endings == ["timeout", "max_turns_exceeded"]
+    with pytest.raises(ConfigError, match=r"unknown setting 'algorithm\.group_size'"):
+        settings("algorithm=reinforce", "algorithm.group_size=4")
+
+
+def test_a_mapping_chooses_an_algorithm_by_its_name():
+    given = {"algorithm": {"name": "remax", "group_size": 2}}
+    config = to_settings(given, TrainerConfig, config_name="grpo_trainer")
+    assert config.algorithm == ReMaxConfig(group_size=2)
+    with pytest.raises(ConfigError, match=r"\{'name': 'remax'\}, got 'remax'"):
+        to_settings({"algorithm": "remax"}, TrainerConfig, config_name="grpo_trainer")
+
+
+def test_limits_of_responses_reach_the_algorithms_that_read_them():
+    changes = ("rollout.max_response_length=77",)
+    assert settings("algorithm=dapo", *changes).algorithm.max_length == 77
+    assert settings("algorithm=dr_grpo", *changes).algorithm.length_constant == 77
+
+
+@pytest.mark.parametrize("change", ["learner.num_epochs=2", "learner.minibatch_sequences=64"])
+def test_losses_without_a_ratio_refuse_a_second_step_on_the_same_samples(change):
+    for name in ("rloo", "remax", "reinforce"):
+        with pytest.raises(ConfigError, match=f"algorithm={name} has no probability ratio"):
+            settings(f"algorithm={name}", change)
+    for name in ("grpo", "cispo", "gspo", "reinforce_plus_plus"):
+        settings(f"algorithm={name}", change)
+
+
+def test_every_algorithm_has_a_configuration_file_and_a_title():
+    for name, (schema, _) in ALGORITHMS.items():
+        config = to_settings(None, TrainerConfig, config_name=f"{name}_trainer")
+        assert type(config.algorithm) is schema
+        assert config.algorithm.title
+
+
 def test_every_configuration_file_is_complete():
     for name, schema in (
-        ("grpo_trainer", TrainerConfig),
+        *((f"{algorithm}_trainer", TrainerConfig) for algorithm in ALGORITHMS),
         ("sft", SFTConfig),
         ("sft_tiny", SFTConfig),
     ):

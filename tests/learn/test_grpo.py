@@ -36,7 +36,7 @@ def test_the_plan_plays_each_task_as_often_as_the_group_is_large():
 def test_every_sequence_of_a_rollout_gets_the_advantage_of_its_group():
     # Rewards 1, 0, 0: mean 1/3, standard deviation sqrt((4/9 + 1/9 + 1/9) / 2) = 0.57735;
     # advantages 1.1547, -0.57735, -0.57735.
-    credit = ALGORITHM.credit([rollout(0, 1.0, 3, 2), rollout(0, 0.0, 4), rollout(0, 0.0, 2)])
+    credit = ALGORITHM.credit([rollout(0, 1.0, 3, 2), rollout(0, 0.0, 4), rollout(0, 0.0, 2)], {})
     assert [len(s) for s in credit.sequences] == [3, 2, 4, 2]
     firsts = [s.advantages[0] for s in credit.sequences]
     assert firsts == pytest.approx([1.1547, 1.1547, -0.57735, -0.57735], abs=1e-4)
@@ -51,13 +51,14 @@ def test_uniform_groups_and_groups_of_one_survivor_are_left_out():
             rollout(1, 1.0, 3),
             rollout(1, 0.0, 3),
             rollout(2, 1.0, 4),  # the other members failed
-        ]
+        ],
+        {},
     )
     assert [len(s) for s in credit.sequences] == [3, 3]
     assert credit.metrics["uniform_groups"] == pytest.approx(2 / 3)
 
 
 def test_nothing_is_learned_from_no_rollouts():
-    credit = ALGORITHM.credit([])
+    credit = ALGORITHM.credit([], {})
     assert credit.sequences == []
     assert credit.metrics == {"uniform_groups": 1.0}

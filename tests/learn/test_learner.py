@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 
 import peft
 import pytest
@@ -145,3 +146,68 @@ def test_minibatches_cover_every_sequence_once_an_epoch():
     report = Learner(policy, rule).update(items, loss)
     assert report.num_optimizer_steps == 9  # batches of 4, 4 and 2, three times
     assert sorted(seen) == [0] * 15 + [1] * 15
+
+
+def plain_logprobs(policy: torch.nn.Module, item, temperature: float) -> list[float]:
+    ids = torch.tensor([item.token_ids])
+    with torch.no_grad():
+        rows = (policy(input_ids=ids).logits[0] / temperature).log_softmax(-1)
+    return [0.0, *(rows[t - 1, item.token_ids[t]].item() for t in range(1, len(item.token_ids)))]
+
+
+@pytest.mark.parametrize("micro_tokens", [1, 50, 100_000])
+@pytest.mark.parametrize("wrap", [lambda p: p, lora], ids=["full", "lora"])
+def test_scores_are_those_of_the_policy_and_of_the_model_as_it_was_loaded(micro_tokens, wrap):
+    rule = UpdateRule(learning_rate=LearningRate(1e-2), micro_tokens=micro_tokens, temperature=0.7)
+    learner = Learner(wrap(tiny_policy().double()), rule, keeps_reference=True)
+    sequences = random_sequences(6)
+    learner.update(sequences, LOSS)
+    sampled = [item.sampled for item in sequences]
+    scores = learner.score(sampled, {"policy", "reference"})
+    moved = 0.0
+    for item, score in zip(sampled, scores, strict=True):
+        now = plain_logprobs(learner.policy, item, 0.7)
+        loaded = plain_logprobs(tiny_policy().double(), item, 0.7)
+        now = [p * m for p, m in zip(now, item.action_mask, strict=True)]
+        loaded = [p * m for p, m in zip(loaded, item.action_mask, strict=True)]
+        assert score.policy == pytest.approx(now, abs=1e-12)
+        assert score.reference == pytest.approx(loaded, abs=1e-12)
+        moved = max(moved, *(abs(a - b) for a, b in zip(now, loaded, strict=True)))
+    assert moved > 1e-2
+    assert all(p.grad is None for p in learner.policy.parameters())
+
+
+def test_scores_are_only_those_that_were_asked_for():
+    learner = Learner(tiny_policy(), RULE)
+    (score,) = learner.score([random_sequences(1)[0].sampled], {"policy"})
+    assert score.policy is not None and score.reference is None
+    with pytest.raises(ValueError, match="keeps no reference"):
+        learner.score([], {"reference"})
+
+
+def test_a_frozen_reference_neither_learns_nor_is_saved():
+    learner = Learner(tiny_policy(), RULE, keeps_reference=True)
+    alone = Learner(tiny_policy(), RULE)
+    assert learner.state_dict()["parameters"].keys() == alone.state_dict()["parameters"].keys()
+    assert learner.export_weights().keys() == alone.export_weights().keys()
+
+
+def test_an_entropy_bonus_raises_the_entropy():
+    policy = UnigramPolicy([2.0, 0.0, 0.0])
+    loss = GRPO(GRPOConfig(entropy_coefficient=10.0)).loss
+    item = sequence([0, 1], sampled=[1], logprobs=math.log(1 / 3), advantage=1e-3)
+    before = Learner(policy, RULE).update([item], loss).metrics["entropy"]
+    after = Learner(policy, RULE).update([item], loss).metrics["entropy"]
+    assert after > before + 1e-3
+
+
+def test_stats_are_means_over_tokens_and_the_loss_over_its_count():
+    policy = UnigramPolicy([0.0, 0.0])
+    item = replace(
+        sequence([0, 1, 0], sampled=[1, 2], logprobs=math.log(0.5), advantage=2.0),
+        weight=0.25,
+        count=0.5,
+    )
+    report = Learner(policy, RULE).update([item], LOSS)
+    assert report.metrics["loss"] == pytest.approx(-2.0 * 2 * 0.25 / 0.5)
+    assert report.metrics["entropy"] == pytest.approx(math.log(2))

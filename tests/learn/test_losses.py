@@ -5,64 +5,83 @@ import math
 import pytest
 import torch
 
-from rllm_learn.core.losses import clipped_policy_loss, cross_entropy_loss
+from rllm_learn.core.losses import (
+    clipped_surrogate,
+    clipped_weight,
+    cross_entropy_loss,
+    score_function,
+    sequence_log_ratio,
+)
 
 
-def clipped(ratio: float, advantage: float, *, low: float = 0.2, high: float = 0.2):
-    logprobs = torch.tensor([[0.0, math.log(0.2 * ratio)]], requires_grad=True)
-    loss = clipped_policy_loss(
-        logprobs,
-        torch.tensor([[0.0, math.log(0.2)]]),
-        advantages=torch.tensor([[0.0, advantage]]),
-        mask=torch.tensor([[False, True]]),
-        clip_low=low,
-        clip_high=high,
-    )
-    loss.total.backward()
-    assert logprobs.grad is not None
-    return loss, logprobs.grad[0, 1].item()
+def variable(*values: float) -> torch.Tensor:
+    return torch.tensor([values], dtype=torch.float64, requires_grad=True)
 
 
 @pytest.mark.parametrize(
-    ("ratio", "advantage", "total", "gradient", "clip_fraction"),
+    ("ratio", "advantage", "loss", "gradient", "is_clipped"),
     [
-        (1.0, 2.0, -2.0, -2.0, 0),  # -r A, d/dlogp = -r A
-        (1.1, 2.0, -2.2, -2.2, 0),
-        (1.5, 2.0, -2.4, 0.0, 1),  # clipped at 1.2: nothing more to earn
-        (0.5, 2.0, -1.0, -1.0, 0),  # the pessimistic bound keeps the gradient
-        (0.5, -2.0, 1.6, 0.0, 1),  # clipped at 0.8
-        (1.5, -2.0, 3.0, 3.0, 0),
+        (1.0, 2.0, -2.0, -2.0, False),  # -r A, d/dlogp = -r A
+        (1.1, 2.0, -2.2, -2.2, False),
+        (1.5, 2.0, -2.4, 0.0, True),  # clipped at 1.2: nothing more to earn
+        (0.5, 2.0, -1.0, -1.0, False),  # the pessimistic bound keeps the gradient
+        (0.5, -2.0, 1.6, 0.0, True),  # clipped at 0.8
+        (1.5, -2.0, 3.0, 3.0, False),
     ],
 )
-def test_the_clipped_loss_worked_by_hand(ratio, advantage, total, gradient, clip_fraction):
-    loss, grad = clipped(ratio, advantage)
-    assert loss.total.item() == pytest.approx(total, rel=1e-5)
-    assert grad == pytest.approx(gradient, rel=1e-5, abs=1e-7)
-    assert loss.stats["clip_fraction"].item() == clip_fraction
-    assert loss.count == 1
-    assert loss.stats["kl"].item() == pytest.approx(ratio - 1 - math.log(ratio), abs=1e-6)
+def test_the_clipped_surrogate_worked_by_hand(ratio, advantage, loss, gradient, is_clipped):
+    log_ratio = variable(math.log(ratio))
+    found = clipped_surrogate(log_ratio, torch.tensor([[advantage]]), clip_low=0.2, clip_high=0.2)
+    found.values.sum().backward()
+    assert log_ratio.grad is not None and found.clipped is not None
+    assert found.values.item() == pytest.approx(loss)
+    assert log_ratio.grad.item() == pytest.approx(gradient)
+    assert found.clipped.item() is is_clipped
 
 
 def test_the_two_bounds_are_separate():
-    loss, grad = clipped(1.25, 1.0, high=0.28)
-    assert loss.total.item() == pytest.approx(-1.25, rel=1e-5)
-    assert grad == pytest.approx(-1.25, rel=1e-5)
+    log_ratio = variable(math.log(1.25), math.log(0.75))
+    advantages = torch.tensor([[1.0, -1.0]])
+    found = clipped_surrogate(log_ratio, advantages, clip_low=0.1, clip_high=0.28)
+    assert found.values.tolist()[0] == pytest.approx([-1.25, 0.9])
 
 
-def test_masked_positions_carry_neither_loss_nor_gradient_even_when_they_are_extreme():
-    logprobs = torch.tensor([[0.0, -1.0, -5000.0]], requires_grad=True)
-    loss = clipped_policy_loss(
-        logprobs,
-        torch.tensor([[0.0, -1.0, 0.0]]),
-        advantages=torch.full((1, 3), 1.0),
-        mask=torch.tensor([[False, True, False]]),
-        clip_low=0.2,
-        clip_high=0.2,
-    )
-    loss.total.backward()
-    assert loss.total.item() == pytest.approx(-1.0)
+def test_the_score_function_is_the_logprob_times_the_advantage():
+    logprobs = variable(-1.0, -2.0)
+    found = score_function(logprobs, torch.tensor([[3.0, -0.5]]))
+    found.values.sum().backward()
     assert logprobs.grad is not None
-    assert logprobs.grad[0].tolist() == pytest.approx([0.0, -1.0, 0.0])
+    assert found.values.tolist() == [[3.0, -1.0]]
+    assert logprobs.grad.tolist() == [[-3.0, 0.5]]
+
+
+def test_a_bounded_weight_keeps_the_gradient_of_every_token():
+    # Ratios 8 and 0.1: weights 5 and 0.1; the gradient is -weight A, also where it is bounded.
+    logprobs = variable(-1.0, -2.0)
+    log_ratio = logprobs - (logprobs.detach() - torch.tensor([[math.log(8.0), math.log(0.1)]]))
+    found = clipped_weight(logprobs, log_ratio, torch.tensor([[2.0, -1.0]]), max_ratio=5.0)
+    found.values.sum().backward()
+    assert logprobs.grad is not None and found.clipped is not None
+    assert found.values.tolist()[0] == pytest.approx([10.0, -0.2])
+    assert logprobs.grad.tolist()[0] == pytest.approx([-10.0, 0.1])
+    assert found.clipped.tolist() == [[True, False]]
+
+
+def test_the_ratio_of_a_sequence_is_the_geometric_mean_over_its_sampled_tokens():
+    log_ratio = torch.tensor([[0.3, 0.0, -0.1], [0.0, 0.0, 0.4]], dtype=torch.float64)
+    mask = torch.tensor([[True, False, True], [False, False, True]])
+    found = sequence_log_ratio(log_ratio, mask)
+    assert found[mask].tolist() == pytest.approx([0.1, 0.1, 0.4])
+
+
+def test_the_gradient_of_a_sequence_ratio_is_that_of_its_definition():
+    mask = torch.tensor([[True, False, True]])
+    one, other = variable(0.3, 0.0, -0.1), variable(0.3, 0.0, -0.1)
+    # Three quarters of a token's loss at each of its tokens, against s itself times their number.
+    (0.75 * sequence_log_ratio(one, mask).exp())[mask].sum().backward()
+    (2 * 0.75 * (other[mask].sum() / 2).exp()).backward()
+    assert one.grad is not None and other.grad is not None
+    assert one.grad.tolist()[0] == pytest.approx(other.grad.tolist()[0])
 
 
 def test_cross_entropy_sums_over_imitated_tokens_only():

@@ -50,3 +50,30 @@ def test_text_without_token_ids_is_refused():
 def test_episodes_must_match_the_plan_one_to_one():
     with pytest.raises(ValueError, match="zip"):
         to_rollouts([episode(1.0)], [])
+
+
+def test_a_rollout_knows_its_role_its_ending_and_the_rewards_of_its_steps():
+    steps = [Step(reward=0.25), Step(reward=0.5)]
+    trajectory = Trajectory(name="solver", steps=steps, reward=0.75, token_records=(RECORD,))
+    played = Episode(termination_reason=TerminationReason.TIMEOUT, trajectories=[trajectory])
+    (rollout,) = to_rollouts([played], [PlannedRollout(0, 3)])
+    assert (rollout.group, rollout.role, rollout.ending) == (3, "solver", "timeout")
+    assert rollout.step_rewards == (0.25, 0.5)
+    assert rollout.sequences[0].step_indices == (-1, -1, 0, 0, -1, 1)
+
+
+def test_what_the_steps_do_not_account_for_was_earned_at_the_last_one():
+    trajectory = Trajectory(steps=[Step(reward=0.25), Step()], reward=1.0, token_records=(RECORD,))
+    (rollout,) = to_rollouts([Episode(trajectories=[trajectory])], [PlannedRollout(0, 0)])
+    assert rollout.step_rewards == (0.25, 0.75)
+
+
+def test_each_trajectory_that_the_policy_played_is_a_rollout_with_its_own_reward():
+    def played(name, reward, records=(RECORD,)):
+        return Trajectory(name=name, steps=[Step()], reward=reward, token_records=records)
+
+    game = Episode(
+        trajectories=[played("first", 1.0), played("opponent", 0.5, ()), played("second", -1.0)]
+    )
+    rollouts = to_rollouts([game], [PlannedRollout(0, 0)])
+    assert [(r.role, r.reward) for r in rollouts] == [("first", 1.0), ("second", -1.0)]

@@ -71,6 +71,7 @@ def learner_group(spec: PolicySpec, rule: UpdateRule, num_learners: int) -> LLML
         spec=spec,
         rule=rule,
         exports_adapter=False,
+        keeps_reference=True,
         torch_threads=1,
         actor_options=options,
     )
@@ -90,11 +91,18 @@ def test_an_update_equals_a_plain_loop_whatever_the_number_of_learners(
     group = learner_group(spec, rule, num_learners)
     try:
         group.update(sequences, LOSS)
+        scores = group.score([item.sampled for item in sequences], {"policy", "reference"})
         states = group.foreach_learner(lambda learner: learner.state_dict()["parameters"])
         exported = group.export_weights()
     finally:
         group.shutdown()
     assert len(states) == max(num_learners, 1)
+    for item, score in zip(sequences, scores, strict=True):
+        for model, found in ((plain, score.policy), (load_policy(spec), score.reference)):
+            ids = torch.tensor([item.sampled.token_ids])
+            rows = model(input_ids=ids).logits[0].log_softmax(-1)
+            expected = rows[:-1].gather(-1, ids[0, 1:, None])[:, 0].tolist()
+            assert found is not None and list(found[1:]) == pytest.approx(expected, abs=1e-5)
     for name, parameter in plain.named_parameters():
         change = parameter.detach() - before[name]
         for state in states:

@@ -6,9 +6,11 @@ import pytest
 
 from rllm_agents import ToolAgent
 from rllm_envs import BaseEnv
+from rllm_learn import rllib
+from rllm_learn.algorithms import ALGORITHMS
 from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.errors import ConfigError
-from rllm_learn.rllib import GRPOConfig
+from rllm_learn.rllib import GRPOConfig, LLMAlgorithmConfig, ReMaxConfig
 
 
 class OwnEnv(BaseEnv):
@@ -30,6 +32,35 @@ def config() -> GRPOConfig:
 def test_unset_options_are_the_defaults_of_rllm_train():
     expected = to_settings(None, TrainerConfig, config_name="grpo_trainer")
     assert config().trainer_config() == expected
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_has_a_configuration_of_rllib(name):
+    found = [
+        value
+        for value in vars(rllib).values()
+        if isinstance(value, type)
+        and issubclass(value, LLMAlgorithmConfig)
+        and value is not LLMAlgorithmConfig
+        and value.algorithm_name == name
+    ]
+    (config_class,) = found
+    fresh = config_class().environment("rllm/Calculator-v0")
+    fresh.validate()
+    expected = to_settings(None, TrainerConfig, config_name=f"{name}_trainer")
+    assert fresh.trainer_config() == expected
+    algorithm_class = fresh.algo_class
+    assert algorithm_class.__name__ + "Config" == config_class.__name__
+    assert type(algorithm_class.get_default_config()) is config_class
+
+
+def test_an_algorithm_takes_its_own_settings_and_no_others():
+    config = ReMaxConfig().environment("rllm/Calculator-v0").training(group_size=3)
+    assert config.trainer_config().algorithm.group_size == 3  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(ConfigError, match="clip_low"):
+        config.copy().training(clip_low=0.1).validate()
+    with pytest.raises(ConfigError, match="no probability ratio"):
+        config.copy().training(num_epochs=2).validate()
 
 
 def test_options_reach_the_settings_they_name():

@@ -8,7 +8,8 @@ from rllm_agents import AgentExecutionEngine, ChatAgent, Episode, ScriptedEngine
 from rllm_envs import BaseEnv, GymEnv
 from rllm_learn.algorithms import PlannedRollout
 from rllm_learn.errors import TrainingError
-from rllm_learn.sampler import PlanSampler, episode_metrics, rollout_seed
+from rllm_learn.records import episode_metrics
+from rllm_learn.sampler import PlanSampler, rollout_seed
 
 
 class UnluckyEnv(BaseEnv):

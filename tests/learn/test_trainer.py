@@ -104,6 +104,33 @@ def test_a_resumed_run_ends_exactly_where_an_uninterrupted_one_does(finished, tm
     assert [[r.get(k) for k in keys] for r in before] == [[r.get(k) for k in keys] for r in after]
 
 
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        {"name": "reinforce", "rollouts_per_task": 4, "baseline": "running"},
+        {"name": "dapo", "group_size": 4, "kl_coefficient": 0.1},
+    ],
+    ids=["what it remembers", "how many tasks it played"],
+)
+def test_a_resumed_run_knows_what_the_algorithm_did_before(tmp_path, algorithm):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    trainer(whole, algorithm=algorithm).train()
+    trainer(cut, algorithm=algorithm, num_steps=2).train()
+    trainer(cut, algorithm=algorithm, resume=True).train()
+    first, resumed = adapter_weights(whole), adapter_weights(cut)
+    assert all(torch.equal(first[name], resumed[name]) for name in first)
+
+
+@pytest.mark.parametrize("lora_rank", [0, 8])
+def test_the_divergence_from_the_loaded_model_grows_from_nothing(tmp_path, lora_rank):
+    algorithm = {"name": "grpo", "group_size": 4, "kl_coefficient": 0.01}
+    path = tmp_path / "run"
+    trainer(path, algorithm=algorithm, model={"lora_rank": lora_rank}).train()
+    rows = read_metrics(path / "metrics.jsonl")
+    found = [r["learner/reference_kl"] for r in rows if "learner/reference_kl" in r]
+    assert abs(found[0]) < 1e-6 < found[-1]
+
+
 def test_a_damaged_newest_checkpoint_costs_only_the_steps_after_the_one_before(
     finished, tmp_path, capsys
 ):

@@ -14,6 +14,7 @@ from rllm_envs.sandbox import RemoteSandbox, Sandbox
 from rllm_envs.tasks import canonical_json
 
 MAX_SOLUTION_LENGTH = 100_000
+_FUTURE = re.compile(r"^from __future__ import .*$", re.MULTILINE)
 
 
 class CodeReward:
@@ -86,14 +87,18 @@ def whole_program(task_info: Mapping[str, Any], suite: TestSuite, code: str) -> 
     A program that does not define the function that is asked for goes on where the prompt ends.
     """
     prompt = task_info.get("prompt")
-    if suite.kind != "assert" or not isinstance(prompt, str) or not suite.entry_point:
+    # Elsewhere than beside a ``test``, a prompt is a question in words.
+    if suite.kind != "assert" or not isinstance(prompt, str) or not task_info.get("test"):
         return code
     name = re.escape(re.split(r"[.(]", suite.entry_point)[0])
     defines = re.search(rf"^(?:(?:async )?def|class) +{name}\b|^{name} *=", code, re.MULTILINE)
-    return f"{prompt}\n\n{code}" if defines else f"{prompt.rstrip()}\n{code}"
+    whole = f"{prompt}\n\n{code}" if defines else f"{prompt.rstrip()}\n{code}"
+    futures = _FUTURE.findall(whole)
+    # Such a line must be the first of a program.
+    return "\n".join([*futures, _FUTURE.sub("", whole)]) if futures else whole
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)  # some tasks have tests of megabytes
 def _suite_of(task_json: str) -> TestSuite:
     return read_tests(json.loads(task_json))
 

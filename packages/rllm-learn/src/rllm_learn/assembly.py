@@ -14,6 +14,7 @@ from transformers import AutoConfig
 from rllm_agents import AgentExecutionEngine
 from rllm_agents.models import resolve_model_path
 from rllm_agents.rollout_engines import find_engine
+from rllm_learn.algorithms import make_algorithm
 from rllm_learn.config import TrainerConfig
 from rllm_learn.core.learner import Learner
 from rllm_learn.core.model import PolicySpec, adapter_config
@@ -118,7 +119,12 @@ def assemble(
     )
     return Parts(
         sampler=sampler,
-        learner=Learner(policy, rule, exports_adapter=publishes_adapter),
+        learner=Learner(
+            policy,
+            rule,
+            exports_adapter=publishes_adapter,
+            keeps_reference=keeps_reference(config),
+        ),
         tasks=sets.training,
         eval_tasks=sets.held_out,
         eval_engine=execution_engine(
@@ -158,6 +164,11 @@ def publishes_adapters(config: TrainerConfig) -> bool:
     from vllm.platforms import current_platform  # takes seconds, and only vllm is asked
 
     return not current_platform.is_cpu()
+
+
+def keeps_reference(config: TrainerConfig) -> bool:
+    """Whether the algorithm compares the policy with the model as it was loaded."""
+    return "reference" in make_algorithm(config.algorithm).scores
 
 
 def engine_arguments(config: TrainerConfig, spec: PolicySpec) -> dict[str, Any]:

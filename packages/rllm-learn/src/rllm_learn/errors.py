@@ -13,3 +13,13 @@ class ConfigError(UserError, ValueError):
 
 class TrainingError(LearnError):
     """The run cannot go on; the last checkpoint is kept."""
+
+
+def require(condition: bool, key: str, value: object, allowed: str) -> None:
+    """Refuse a value.
+
+    Raises:
+        ConfigError: Naming the key, its value and what is allowed, unless `condition` holds.
+    """
+    if not condition:
+        raise ConfigError(f"{key} must be {allowed}, got {value!r}")

@@ -1,17 +1,21 @@
-"""From episodes to the plain token records that the learner's core takes."""
+"""From episodes to the plain token records that the learner's core takes, and to figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rllm_agents import Episode, TokenRecord
+from rllm_agents import Episode, TokenRecord, Trajectory
 from rllm_learn.algorithms import PlannedRollout
 from rllm_learn.core.batch import Rollout, SampledSequence
 from rllm_learn.errors import TrainingError
 
 
 def to_rollouts(episodes: Iterable[Episode], plan: Sequence[PlannedRollout]) -> list[Rollout]:
-    """Return a rollout for each episode that has an outcome; failed ones are left out.
+    """Return a rollout for each trajectory that the policy played and that has an outcome.
+
+    Failed episodes are left out. An episode of several agents gives one rollout for each of their
+    trajectories, with that trajectory's own reward and its name as the role; one of its
+    trajectories without token ids was played by somebody else.
 
     Args:
         episodes: In the order of `plan`.
@@ -23,23 +27,71 @@ def to_rollouts(episodes: Iterable[Episode], plan: Sequence[PlannedRollout]) -> 
     """
     rollouts = []
     for episode, planned in zip(episodes, plan, strict=True):
-        reward = episode.reward
-        if reward is None:
+        if episode.failed:
             continue
-        records = [r for trajectory in episode.trajectories for r in trajectory.token_records]
-        sequences = tuple(to_sampled_sequence(record) for record in records if record.turns)
-        if not sequences and any(trajectory.steps for trajectory in episode.trajectories):
+        played = [t for t in episode.trajectories if t.token_records or not t.steps]
+        if episode.trajectories and not played:
             raise TrainingError(
                 f"episode {episode.id!r} has no token ids: its rollout engine returns text only, "
                 "which can be evaluated but not learned from; use engine.name=transformers or vllm"
             )
-        rollouts.append(Rollout(planned.group, reward, sequences, greedy=planned.greedy))
+        rollouts += [_to_rollout(episode, t, planned) for t in played if t.reward is not None]
     return rollouts
 
 
 def to_sampled_sequence(record: TokenRecord) -> SampledSequence:
     """Mark the sampled spans of a token record position by position."""
     mask = [False] * len(record.token_ids)
+    steps = [-1] * len(record.token_ids)
     for turn in record.turns:
-        mask[turn.start : turn.stop] = [True] * (turn.stop - turn.start)
-    return SampledSequence(record.token_ids, tuple(mask), record.logprobs)
+        length = turn.stop - turn.start
+        mask[turn.start : turn.stop] = [True] * length
+        steps[turn.start : turn.stop] = [turn.step_index] * length
+    return SampledSequence(record.token_ids, tuple(mask), record.logprobs, tuple(steps))
+
+
+def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
+    """Return what a step's episodes came to; means are over those with an outcome."""
+    rewards = [e.reward for e in episodes if e.reward is not None]
+    records = [
+        record
+        for episode in episodes
+        for trajectory in episode.trajectories
+        for record in trajectory.token_records
+    ]
+    turns = sum(len(record.turns) for record in records)
+    tokens = sum(turn.stop - turn.start for record in records for turn in record.turns)
+    num = max(len(rewards), 1)
+    return {
+        "train/reward": sum(rewards) / num,
+        "train/success": sum(e.is_correct for e in episodes if not e.failed) / num,
+        "train/episodes": float(len(episodes)),
+        "train/failed_episodes": float(len(episodes) - len(rewards)),
+        "train/turns": turns / num,
+        "train/response_tokens": tokens / num,
+    }
+
+
+def _to_rollout(episode: Episode, trajectory: Trajectory, planned: PlannedRollout) -> Rollout:
+    reward = float(trajectory.reward or 0.0)
+    return Rollout(
+        planned.group,
+        reward,
+        tuple(to_sampled_sequence(record) for record in trajectory.token_records if record.turns),
+        greedy=planned.greedy,
+        role=trajectory.name,
+        ending=str(episode.termination_reason or ""),
+        step_rewards=_step_rewards(trajectory, reward),
+    )
+
+
+def _step_rewards(trajectory: Trajectory, reward: float) -> tuple[float, ...]:
+    """Return rewards of steps that add up to the trajectory's own.
+
+    A workflow may judge a trajectory as a whole; what its steps do not account for was earned at
+    the last one.
+    """
+    rewards = [step.reward for step in trajectory.steps]
+    if rewards:
+        rewards[-1] += reward - sum(rewards)
+    return tuple(rewards)

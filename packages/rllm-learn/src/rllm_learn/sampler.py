@@ -43,9 +43,20 @@ class PlanSampler:
         self._max_failure_share = max_failure_share
 
     def sample(
-        self, plan: Sequence[PlannedRollout], tasks: Sequence[dict[str, Any]], step: int
+        self,
+        plan: Sequence[PlannedRollout],
+        tasks: Sequence[dict[str, Any]],
+        step: int,
+        *,
+        first_index: int = 0,
     ) -> Sample:
         """Play every planned rollout; the same seed, step and weights give the same rollouts.
+
+        Args:
+            plan: What is played.
+            tasks: What the plan's task indices stand for.
+            step: Number of the step.
+            first_index: Rollouts that this step has played already.
 
         Raises:
             TrainingError: More episodes failed than `max_failure_share`; their reasons are named.
@@ -59,12 +70,11 @@ class PlanSampler:
                     seed=rollout_seed(self._seed, step, index),
                 ),
             )
-            for index, planned in enumerate(plan)
+            for index, planned in enumerate(plan, start=first_index)
         ]
         episodes = self._play(requests)
         self._check_failures(episodes, step)
-        learned = [e for e, planned in zip(episodes, plan, strict=True) if not planned.greedy]
-        return Sample(to_rollouts(episodes, plan), episodes, episode_metrics(learned))
+        return Sample(list(plan), episodes, to_rollouts(episodes, plan))
 
     def publish(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Sample from these weights from now on."""
@@ -106,25 +116,3 @@ async def push_weights(
 def rollout_seed(seed: int, step: int, index: int) -> int:
     """Return a sampling seed that no other rollout of the run has, for fewer than 2**20 a step."""
     return ((seed * 2**20 + step) * 2**20 + index) % 2**63
-
-
-def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
-    """Return what a step's episodes came to; means are over those with an outcome."""
-    rewards = [e.reward for e in episodes if e.reward is not None]
-    records = [
-        record
-        for episode in episodes
-        for trajectory in episode.trajectories
-        for record in trajectory.token_records
-    ]
-    turns = sum(len(record.turns) for record in records)
-    tokens = sum(turn.stop - turn.start for record in records for turn in record.turns)
-    num = max(len(rewards), 1)
-    return {
-        "train/reward": sum(rewards) / num,
-        "train/success": sum(e.is_correct for e in episodes if not e.failed) / num,
-        "train/episodes": float(len(episodes)),
-        "train/failed_episodes": float(len(episodes) - len(rewards)),
-        "train/turns": turns / num,
-        "train/response_tokens": tokens / num,
-    }

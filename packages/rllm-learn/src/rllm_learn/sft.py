@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from rllm_agents import Completion, Renderer
 from rllm_agents.models import resolve_model_path
@@ -20,6 +19,7 @@ from rllm_learn import run_dir, tiny_model
 from rllm_learn.config import SFTConfig
 from rllm_learn.core.batch import TokenBatch, TokenSequence
 from rllm_learn.core.learner import Learner
+from rllm_learn.core.logprobs import PolicyOutput
 from rllm_learn.core.losses import LossSum, cross_entropy_loss
 from rllm_learn.display import Display
 from rllm_learn.errors import ConfigError
@@ -103,9 +103,9 @@ def _imitate(
     return loss
 
 
-def imitation_loss(logprobs: Tensor, batch: TokenBatch) -> LossSum:
+def imitation_loss(output: PolicyOutput, batch: TokenBatch) -> LossSum:
     """Cross entropy over the assistant's tokens."""
-    return cross_entropy_loss(logprobs, batch.action_mask)
+    return cross_entropy_loss(output.logprobs, batch.action_mask)
 
 
 def conversation_sequences(renderer: Renderer, messages: Sequence[Message]) -> list[TokenSequence]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -12,29 +12,36 @@ from torch import Tensor
 
 from rllm_agents import Episode
 from rllm_learn.algorithms import Algorithm, PlannedRollout
-from rllm_learn.core.batch import Rollout, TokenSequence
+from rllm_learn.core.batch import Rollout, SampledSequence, Scores, TokenSequence
 from rllm_learn.core.learner import LossFunction, UpdateReport
 from rllm_learn.interrupts import interrupt_deferred
+from rllm_learn.records import episode_metrics
+from rllm_learn.task_sources import TaskSource
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What a plan's rollouts came to. Made by a Sampler, read by train_step."""
 
-    rollouts: list[Rollout]
-    """Those with an outcome."""
+    plan: list[PlannedRollout]
     episodes: list[Episode]
     """All of them, failed ones included, in the plan's order."""
-    metrics: dict[str, float]
+    rollouts: list[Rollout]
+    """Those with an outcome."""
 
 
 class Sampler(Protocol):
     """Plays rollouts with the newest weights."""
 
     def sample(
-        self, plan: Sequence[PlannedRollout], tasks: Sequence[dict[str, Any]], step: int
+        self,
+        plan: Sequence[PlannedRollout],
+        tasks: Sequence[dict[str, Any]],
+        step: int,
+        *,
+        first_index: int = 0,
     ) -> Sample:
-        """Play every planned rollout."""
+        """Play every planned rollout, of which the step has played `first_index` already."""
         ...
 
     def publish(self, weights: Mapping[str, Tensor], version: int) -> None:
@@ -44,6 +51,10 @@ class Sampler(Protocol):
 
 class PolicyLearner(Protocol):
     """One learner, or a group of them."""
+
+    def score(self, sequences: Sequence[SampledSequence], kinds: Collection[str]) -> list[Scores]:
+        """Return what the policy, or the reference, says of sequences, in their order."""
+        ...
 
     def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:
         """Learn from sequences."""
@@ -62,6 +73,10 @@ class Progress:
     """Complete steps."""
     weights_version: int = 0
     """Version of the weights that are published: updates so far."""
+    tasks_drawn: int = 0
+    """Tasks that complete steps have played: where the next step's begin."""
+    memory: dict[str, float] = field(default_factory=dict)
+    """What the algorithm remembers from step to step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +93,32 @@ def train_step(
     sampler: Sampler,
     learner: PolicyLearner,
     algorithm: Algorithm,
-    tasks: Sequence[dict[str, Any]],
+    tasks: TaskSource,
     progress: Progress,
+    *,
+    num_tasks: int,
 ) -> StepReport:
     """Sample, give credit, update, publish; then the step counts.
 
-    An interrupt is delivered while sampling or after the step counts, never between, so that
+    An interrupt is delivered before the update or after the step counts, never between, so that
     weights and `progress` always belong together.
 
     Args:
         sampler: Plays the rollouts.
         learner: Holds the policy.
         algorithm: Says who plays, who gets credit and what is minimised.
-        tasks: The tasks of this step.
+        tasks: What is played.
         progress: Where the run is; moved on to the next step.
+        num_tasks: Tasks that the step begins with; the algorithm may ask for more.
     """
     started = perf_counter()
-    sample = sampler.sample(algorithm.plan(len(tasks)), tasks, progress.step)
+    sample, tasks_drawn = _play(sampler, algorithm, tasks, progress, num_tasks)
     sampled = perf_counter()
-    credit = algorithm.credit(sample.rollouts)
-    metrics = {**sample.metrics, **{f"train/{k}": v for k, v in credit.metrics.items()}}
+    rollouts = _scored(learner, algorithm.scores, sample.rollouts)
+    credit = algorithm.credit(rollouts, progress.memory)
+    learned = zip(sample.episodes, sample.plan, strict=True)
+    metrics = episode_metrics([e for e, planned in learned if not planned.greedy])
+    metrics |= {f"train/{name}": value for name, value in credit.metrics.items()}
     skipped = None if credit.sequences else _why_nothing_to_learn(sample)
     with interrupt_deferred():
         if credit.sequences:
@@ -109,10 +130,48 @@ def train_step(
             if not update.num_optimizer_steps:
                 skipped = "the gradient was not finite"
         progress.step += 1
+        progress.tasks_drawn += tasks_drawn
+        progress.memory = credit.memory
     metrics["time/sample_seconds"] = sampled - started
     metrics["time/learn_seconds"] = perf_counter() - sampled
     metrics["weights_version"] = float(progress.weights_version)
     return StepReport(metrics, sample.episodes, skipped)
+
+
+def _play(
+    sampler: Sampler, algorithm: Algorithm, source: TaskSource, progress: Progress, num_tasks: int
+) -> tuple[Sample, int]:
+    """Play the plan, and as many further tasks as the algorithm asks for; return their number."""
+    all_of_it = Sample([], [], [])
+    tasks: list[dict[str, Any]] = []
+    wanted, num_refills = num_tasks, 0
+    while wanted:
+        plan = [
+            replace(p, task_index=p.task_index + len(tasks), group=p.group + len(tasks))
+            for p in algorithm.plan(wanted)
+        ]
+        tasks += source.batch(progress.tasks_drawn + len(tasks), wanted)
+        part = sampler.sample(plan, tasks, progress.step, first_index=len(all_of_it.plan))
+        all_of_it.plan.extend(part.plan)
+        all_of_it.episodes.extend(part.episodes)
+        all_of_it.rollouts.extend(part.rollouts)
+        wanted = algorithm.refill(all_of_it.rollouts, num_tasks, num_refills)
+        num_refills += 1
+    return all_of_it, len(tasks)
+
+
+def _scored(
+    learner: PolicyLearner, kinds: Collection[str], rollouts: Sequence[Rollout]
+) -> list[Rollout]:
+    """Return rollouts whose sequences carry what the learner says of them."""
+    sequences = [sequence for rollout in rollouts for sequence in rollout.sequences]
+    if not kinds or not sequences:
+        return list(rollouts)
+    scores = iter(learner.score(sequences, kinds))
+    return [
+        replace(r, sequences=tuple(replace(s, scores=next(scores)) for s in r.sequences))
+        for r in rollouts
+    ]
 
 
 def _why_nothing_to_learn(sample: Sample) -> str:
@@ -122,4 +181,4 @@ def _why_nothing_to_learn(sample: Sample) -> str:
     ended = ", ".join(f"{count} x {reason}" for reason, count in ends)
     if len(rewards) == 1:
         return f"all rewards are {rewards.pop():g} ({ended})"
-    return f"no two rollouts of a task have different rewards ({ended})"
+    return f"no rollout differs from what it is compared with ({ended})"

@@ -1,4 +1,4 @@
-"""Which tasks a step plays: a function of the seed and the step alone, so that runs resume."""
+"""Which tasks are played: a function of the seed and a position alone, so that runs resume."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _FIRST_TRAINING_SEED = 2**31
 
 
 class TaskSource(Protocol):
-    """Gives each step its tasks."""
+    """An endless sequence of tasks, the same whenever it is asked."""
 
-    def batch(self, step: int, num_tasks: int) -> list[dict[str, Any]]:
-        """Return the tasks of step number `step`, the same whenever it is asked."""
+    def batch(self, first: int, num_tasks: int) -> list[dict[str, Any]]:
+        """Return the tasks at positions `first` and on, from 0."""
         ...
 
 
 class SeedTasks:
-    """Tasks that an environment draws itself: each is a seed, no two steps share one."""
+    """Tasks that an environment draws itself: each is a seed, no two are equal."""
 
     def __init__(self, seed: int):
         """Take the run's seed."""
         self._seed = seed
 
-    def batch(self, step: int, num_tasks: int) -> list[dict[str, Any]]:
-        """Return `num_tasks` seeds that no other step of this run has."""
-        first = _FIRST_TRAINING_SEED + self._seed * 2**24 + step * num_tasks
-        return [{"seed": first + i} for i in range(num_tasks)]
+    def batch(self, first: int, num_tasks: int) -> list[dict[str, Any]]:
+        """Return `num_tasks` seeds that no other position of this run has."""
+        start = _FIRST_TRAINING_SEED + self._seed * 2**24 + first
+        return [{"seed": start + i} for i in range(num_tasks)]
 
 
 class DatasetTasks:
@@ -49,9 +49,9 @@ class DatasetTasks:
         self._rows = dataset
         self._seed = seed
 
-    def batch(self, step: int, num_tasks: int) -> list[dict[str, Any]]:
-        """Return the rows at positions step * num_tasks and on of the shuffled epochs."""
-        return [self._row(step * num_tasks + i) for i in range(num_tasks)]
+    def batch(self, first: int, num_tasks: int) -> list[dict[str, Any]]:
+        """Return the rows at positions `first` and on of the shuffled epochs."""
+        return [self._row(first + i) for i in range(num_tasks)]
 
     def _row(self, position: int) -> dict[str, Any]:
         epoch, index = divmod(position, len(self._rows))

@@ -149,8 +149,9 @@ class _Run:
                         parts.sampler,
                         parts.learner,
                         self.algorithm,
-                        parts.tasks.batch(self.progress.step, config.tasks_per_step),
+                        parts.tasks,
                         self.progress,
+                        num_tasks=config.tasks_per_step,
                     )
                     self._report(report)
                     non_finite = self._count_non_finite(report, non_finite)
@@ -224,7 +225,7 @@ class _Run:
         plot_curve(
             self.path / "curve.png",
             self.writer.rows,
-            title=f"{self.config.algorithm.name.upper()} on {self.config.env.id}",
+            title=f"{self.config.algorithm.title} on {self.config.env.id}",
         )
         summary = {
             **self.evaluator.summary(),

@@ -195,7 +195,15 @@ def _notation(value: Any) -> str:
 
 
 def _field_meanings(schema: type[Any]) -> dict[str, str]:
-    """Read the literals under the fields of a dataclass from its source."""
+    """Read the literals under the fields of a dataclass and its bases from their sources."""
+    meanings: dict[str, str] = {}
+    for base in reversed(schema.__mro__):
+        if dataclasses.is_dataclass(base):
+            meanings |= _own_field_meanings(base)
+    return meanings
+
+
+def _own_field_meanings(schema: type[Any]) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(schema)))
     body = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)).body
     meanings = {}

@@ -102,8 +102,11 @@ def _make(name: str) -> "Sandbox | RemoteSandbox":
         return Sandbox(name)
     module, _, factory = name.partition(":")
     try:
-        made = getattr(importlib.import_module(module), factory)()
-    except (ImportError, AttributeError) as error:
+        make = getattr(importlib.import_module(module), factory)
+        if not callable(make):
+            raise TypeError(f"{factory} is no function that makes one")
+        made = make()
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise SandboxUnavailableError(f"RLLM_SANDBOX={name!r:.80}: {error}") from error
     if not isinstance(made, RemoteSandbox):
         raise SandboxUnavailableError(

@@ -2,10 +2,11 @@
 
 import array
 import contextlib
+import errno
 import marshal
 import os
+import resource
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -13,128 +14,20 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 from rllm_envs.errors import SandboxError
+from rllm_envs.sandbox.handover import Confinement, Pipes
 from rllm_envs.sandbox.inside.report import REPORT
-from rllm_envs.sandbox.policy import Lockdown, import_path
+from rllm_envs.sandbox.policy import import_path
 from rllm_envs.sandbox.results import Program
 from rllm_envs.sandbox.supervise import END_SECONDS, START_SECONDS, Exit
 
 INSIDE = os.path.join(os.path.dirname(__file__), "inside")
-_SESSION_CPU_SECONDS = 3600
 _SHELL_SIGNAL_BASE = 128
+_LAST_SIGNAL = 64
+_SOON_SECONDS = 0.2
 _NO_STREAMS = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
-
-
-@dataclass(frozen=True, slots=True)
-class Confinement:
-    """How the children of one level are confined. Made by ``levels``, read where a child starts."""
-
-    lockdown: Lockdown | None
-    """What a child gives up; None at the level "process"."""
-    prefix: tuple[str, ...] = ()
-    """A command that runs the interpreter in namespaces; empty without one."""
-    base: str | None = None
-    """Where folders of programs are made; None is the system's place."""
-
-
-class Pipes:
-    """Both ends of the pipes of one child, and its folder.
-
-    Args:
-        program: What the child is to run.
-        confinement: What it gives up.
-        parent: Process with which the child ends; 0 where something else sees to that.
-
-    Raises:
-        SandboxError: The system has no more descriptors, or no room.
-    """
-
-    def __init__(self, program: Program, confinement: Confinement, *, parent: int) -> None:
-        self.folder = ""
-        self._open: list[int] = []
-        try:
-            if program.needs_folder:
-                self.folder = tempfile.mkdtemp(prefix="rllm-sandbox-", dir=confinement.base)
-            request = _request(program, confinement.lockdown, parent, self.folder)
-            self.inner = (self._file(marshal.dumps(request)), self._file(program.stdin))
-            self.stdout, out = self._pipe()
-            self.stderr, err = self._pipe()
-            self.ready, ready = self._pipe()
-        except OSError as error:
-            self.close()
-            raise SandboxError(f"a program cannot be started: {error}") from error
-        self.inner = (*self.inner, out, err, ready)
-
-    inner: tuple[int, ...]
-    """The request, stdin, stdout, stderr and the ready mark, as the child gets them."""
-
-    def close_inner(self) -> None:
-        """Close the child's ends in this process."""
-        self._close(self.inner)
-
-    def close(self) -> None:
-        """Close what is open and remove the folder."""
-        self._close(tuple(self._open))
-        if self.folder:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _pipe(self) -> tuple[int, int]:
-        outer, inner = os.pipe()
-        self._open += (outer, inner)
-        return outer, inner
-
-    def _file(self, content: bytes) -> int:
-        # A file without a name: nothing else can open it.
-        if hasattr(os, "memfd_create"):
-            descriptor = os.memfd_create("rllm")
-        else:
-            descriptor, path = tempfile.mkstemp()
-            os.unlink(path)
-        self._open.append(descriptor)
-        with os.fdopen(descriptor, "wb", closefd=False) as file:
-            file.write(content)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        return descriptor
-
-    def _close(self, descriptors: tuple[int, ...]) -> None:
-        for descriptor in descriptors:
-            if descriptor in self._open:
-                self._open.remove(descriptor)
-                os.close(descriptor)
-
-
-def _request(
-    program: Program, lockdown: Lockdown | None, parent: int, folder: str
-) -> dict[str, Any]:
-    """Return what the child is told, as data that ``marshal`` writes."""
-    limits = program.limits
-    confined = None
-    if lockdown is not None:
-        confined = {
-            "readable": [*lockdown.readable, *([folder] if folder else [])],
-            "writable": ["/dev/null", *([folder] if folder and limits.writable_bytes else [])],
-            "seccomp": lockdown.seccomp,
-            "pid_offsets": list(lockdown.pid_offsets),
-            "capset": lockdown.capset,
-        }
-    return {
-        "code": program.code,
-        "echo": program.echo,
-        "session": program.is_session,
-        "files": dict(program.files),
-        "work": folder,
-        "path": import_path(),
-        "parent": parent,
-        "lockdown": confined,
-        "limits": {
-            "cpu_seconds": _SESSION_CPU_SECONDS if program.is_session else limits.cpu_seconds,
-            "memory_bytes": limits.memory_bytes,
-            "file_bytes": limits.writable_bytes,
-        },
-    }
 
 
 def environment() -> dict[str, str]:
@@ -198,25 +91,33 @@ class FreshChild:
         self._pipes = Pipes(program, confinement, parent=os.getpid() if ends_with_us else 0)
         request, stdin, stdout, stderr, ready = self._pipes.inner
         kept = (request, ready, *channels)
+        started: subprocess.Popen[bytes] | None = None
         try:
-            self._process = spawn(
+            started = spawn(
                 [os.path.join(INSIDE, "start.py"), *map(str, kept)],
                 confinement,
                 kept,
                 streams=(stdin, stdout, stderr),
             )
-        except SandboxError:
+            self._pipes.close_inner()
+            self._end = _EndOfChild(started.pid)
+        except BaseException as error:  # also an interrupt
+            if started is not None:
+                started.kill()
+                started.wait()
             self._pipes.close()
+            if isinstance(error, OSError):
+                raise SandboxError(f"a program cannot be watched: {error}") from error
             raise
-        self._pipes.close_inner()
+        self._process, self.ended = started, self._end.descriptor
         self._is_wrapped = bool(confinement.prefix)
         self.stdout, self.stderr = self._pipes.stdout, self._pipes.stderr
         self.ready, self.folder = self._pipes.ready, self._pipes.folder
-        self.ended = _descriptor_of_end(self._process.pid)
+        self.given_bytes = self._pipes.given_bytes
 
     def kill(self) -> None:
         """Kill the process and its group, if it has not been reaped."""
-        if self._process.returncode is None:
+        if self._process.returncode is None and not self._end.is_collected:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -226,19 +127,28 @@ class FreshChild:
         Raises:
             SandboxError: It does not end though it was killed.
         """
-        if not select.select([self.ended], [], [], END_SECONDS)[0]:
-            raise SandboxError(f"process {self._process.pid} was killed and does not end")
-        _, status, usage = os.wait4(self._process.pid, 0)
+        pid = self._process.pid
+        if not is_readable(self.ended, END_SECONDS):
+            raise SandboxError(f"process {pid} was killed and does not end")
+        try:
+            status, usage = self._end.collect()
+        except ChildProcessError as error:
+            self._process.returncode = 0
+            raise SandboxError(
+                f"the end of process {pid} was collected by other code of this process (os.wait, "
+                "or SIGCHLD set to be ignored); leave the sandbox's children to it"
+            ) from error
         code = os.waitstatus_to_exitcode(status)
         self._process.returncode = code
-        if self._is_wrapped and code > _SHELL_SIGNAL_BASE:
+        # A shell's way to say which signal it was, and bubblewrap's.
+        if self._is_wrapped and 0 < code - _SHELL_SIGNAL_BASE <= _LAST_SIGNAL:
             code = _SHELL_SIGNAL_BASE - code
         unit = 1 if sys.platform == "darwin" else 1024
         return _exit(code, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit)
 
     def close(self) -> None:
         """Close the descriptors and remove the folder."""
-        os.close(self.ended)
+        self._end.close()
         self._pipes.close()
 
 
@@ -256,7 +166,7 @@ class ForkedChild:
         self._server = server
         self._lifeline = lifeline
         self.stdout, self.stderr, self.ready = pipes.stdout, pipes.stderr, pipes.ready
-        self.folder = pipes.folder
+        self.folder, self.given_bytes = pipes.folder, pipes.given_bytes
         self.ended = lifeline.fileno()
 
     def kill(self) -> None:
@@ -268,16 +178,21 @@ class ForkedChild:
         """Wait for the server's report.
 
         Raises:
-            SandboxError: The server has ended, or does not report in time.
+            SandboxError: The server has ended, does not report in time, or could not fork.
         """
         self._lifeline.settimeout(END_SECONDS)
         try:
             report = self._lifeline.recv(REPORT.size, socket.MSG_WAITALL)
         except OSError:
-            report = b""
-        if len(report) != REPORT.size:
-            self._server.is_lost = True
-            raise SandboxError("the fork server ended, and its programs with it")
+            report = None
+        if report is None or len(report) != REPORT.size:
+            if report is None or self._server.has_ended():
+                self._server.is_lost = True
+                raise SandboxError("the fork server ended, and its programs with it")
+            raise SandboxError(
+                "the fork server could not start a process: the system has no more descriptors, "
+                "processes or memory"
+            )
         status, user, system, max_rss = REPORT.unpack(report)
         return _exit(os.waitstatus_to_exitcode(status), user + system, max_rss)
 
@@ -300,21 +215,30 @@ class ForkServer:
 
     def __init__(self, confinement: Confinement, modules: Sequence[str] = ()) -> None:
         self._confinement = confinement
-        self._requests, theirs = socket.socketpair()
         self._lock = threading.Lock()
         self.owner = os.getpid()
         self.is_lost = False
         """Whether it failed to report the end of a child."""
         setup = marshal.dumps((import_path(), list(modules))).hex()
-        with theirs, tempfile.TemporaryFile() as errors:
-            self._process = spawn(
-                [os.path.join(INSIDE, "fork_server.py"), str(theirs.fileno()), setup],
-                confinement,
-                [theirs.fileno()],
-                streams=(subprocess.DEVNULL, subprocess.DEVNULL, errors.fileno()),
-            )
-            theirs.close()
-            self._await_start(errors)
+        try:
+            self._requests, theirs = socket.socketpair()
+        except OSError as error:
+            raise SandboxError(f"the fork server cannot be started: {error}") from error
+        try:
+            with theirs, tempfile.TemporaryFile() as errors:
+                self._process = spawn(
+                    [os.path.join(INSIDE, "fork_server.py"), str(theirs.fileno()), setup],
+                    confinement,
+                    [theirs.fileno()],
+                    streams=(subprocess.DEVNULL, subprocess.DEVNULL, errors.fileno()),
+                )
+                theirs.close()
+                self._await_start(errors)
+        except (OSError, SandboxError) as error:
+            self._requests.close()
+            if isinstance(error, SandboxError):
+                raise
+            raise SandboxError(f"the fork server cannot be started: {error}") from error
 
     def _await_start(self, errors: IO[bytes]) -> None:
         self._requests.settimeout(START_SECONDS)
@@ -335,6 +259,14 @@ class ForkServer:
         is_ours = self.owner == os.getpid()
         return is_ours and not self.is_lost and self._process.poll() is None
 
+    def has_ended(self) -> bool:
+        """Return whether its process has ended, or does so at once."""
+        try:
+            self._process.wait(_SOON_SECONDS)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def start(self, program: Program, channels: Sequence[int] = ()) -> ForkedChild:
         """Start a child for a program.
 
@@ -342,30 +274,38 @@ class ForkServer:
             SandboxError: The server has ended.
         """
         pipes = Pipes(program, self._confinement, parent=0)
+        ours: socket.socket | None = None
         try:
             ours, theirs = socket.socketpair()
-        except OSError as error:
-            pipes.close()
-            raise SandboxError(f"a program cannot be started: {error}") from error
-        numbers = array.array("i", [*pipes.inner, theirs.fileno(), *channels])
-        try:
             with self._lock, theirs:
-                self._requests.sendmsg(
-                    [b"+"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers.tobytes())]
-                )
-        except OSError as error:
-            ours.close()
+                self._send([*pipes.inner, theirs.fileno(), *channels])
+            pipes.close_inner()
+        except BaseException as error:  # also an interrupt
+            if ours is not None:
+                ours.close()  # which ends the child where it was started
             pipes.close()
+            if isinstance(error, OSError):
+                raise SandboxError(f"a program cannot be started: {error}") from error
+            raise
+        return ForkedChild(pipes, ours, self)
+
+    def _send(self, descriptors: list[int]) -> None:
+        numbers = array.array("i", descriptors).tobytes()
+        try:
+            self._requests.sendmsg([b"+"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)])
+        except OSError as error:
             self.is_lost = True
             raise SandboxError(f"the fork server does not answer: {error}") from error
-        pipes.close_inner()
-        return ForkedChild(pipes, ours, self)
 
     def close(self) -> None:
         """End the server and all that it runs."""
-        self._requests.close()
         if self.owner != os.getpid():
+            self._requests.close()
             return  # a fork of the process that started it, which goes on using it
+        # Not only closed: a fork of this process may hold it open, too.
+        with contextlib.suppress(OSError):
+            self._requests.shutdown(socket.SHUT_RDWR)
+        self._requests.close()
         try:
             self._process.wait(0.0 if self.is_lost else END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -380,16 +320,67 @@ def _exit(code: int, cpu_seconds: float, max_rss_bytes: int) -> Exit:
     return Exit(code, None, cpu_seconds, max_rss_bytes)
 
 
-def _descriptor_of_end(pid: int) -> int:
-    """Return a descriptor that becomes readable when a child process has ended."""
-    if hasattr(os, "pidfd_open"):
-        return os.pidfd_open(pid)
-    reader, writer = os.pipe()
+def is_readable(descriptor: int, seconds: float) -> bool:
+    """Return whether a descriptor, whatever its number, becomes readable within a time."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
 
-    def wait() -> None:
+
+class _EndOfChild:
+    """The end of a child process: a descriptor that becomes readable then, and how it ended.
+
+    Args:
+        pid: A child of this process that nobody else waits for.
+
+    Raises:
+        OSError: The system has no more descriptors, or no more threads.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._waiting: threading.Thread | None = None
+        self._outcome: tuple[int, resource.struct_rusage] | None = None
+        if hasattr(os, "pidfd_open"):
+            try:
+                self.descriptor = os.pidfd_open(pid)
+                return
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+                    raise
+                # The kernel, or what stands between, does not know the call.
+        self.descriptor, writer = os.pipe()
+        self._waiting = threading.Thread(target=self._wait, args=(writer,), daemon=True)
+        try:
+            self._waiting.start()
+        except RuntimeError as error:
+            os.close(self.descriptor)
+            os.close(writer)
+            raise OSError(str(error)) from error
+
+    def _wait(self, writer: int) -> None:
         with contextlib.suppress(ChildProcessError):
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            self._outcome = os.wait4(self._pid, 0)[1:]
         os.close(writer)
 
-    threading.Thread(target=wait, daemon=True).start()
-    return reader
+    @property
+    def is_collected(self) -> bool:
+        """Whether the system may have given the process's number to another one."""
+        return self._waiting is not None and is_readable(self.descriptor, 0.0)
+
+    def collect(self) -> tuple[int, resource.struct_rusage]:
+        """Return the wait status and the use of resources of a process that has ended.
+
+        Raises:
+            ChildProcessError: Somebody else has collected it.
+        """
+        if self._waiting is None:
+            return os.wait4(self._pid, 0)[1:]
+        self._waiting.join()
+        if self._outcome is None:
+            raise ChildProcessError(errno.ECHILD, "no such child")
+        return self._outcome
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self.descriptor)

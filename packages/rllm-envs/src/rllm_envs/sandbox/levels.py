@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from rllm_envs.errors import SandboxError, SandboxUnavailableError
+from rllm_envs.sandbox.handover import Confinement
 from rllm_envs.sandbox.inside.confine import landlock_abi
-from rllm_envs.sandbox.launch import INSIDE, Confinement, FreshChild
+from rllm_envs.sandbox.launch import INSIDE, FreshChild
 from rllm_envs.sandbox.policy import import_path, lockdown_policy
 from rllm_envs.sandbox.results import Limits, Program
 from rllm_envs.sandbox.supervise import Watch
@@ -91,10 +92,12 @@ def reach(level: Level, allow_unsafe: bool = False) -> Confinement:
             'the sandbox level "process" does not stop what root may do: run as another user, use '
             'the level "lockdown", or pass allow_unsafe=True'
         )
-    confinement = _confinement(level)
     try:
+        confinement = _confinement(level)
         _test(level, confinement)
-    except SandboxError as error:
+    except SandboxUnavailableError:
+        raise
+    except (SandboxError, OSError) as error:
         raise SandboxUnavailableError(
             f'this machine does not reach the sandbox level "{level}": {error}; choose another '
             "with RLLM_SANDBOX (docs/security.md says what each stops)"
@@ -128,8 +131,13 @@ def _base_folder() -> str:
     """Return the one folder of this machine that namespaces share; it goes with this process."""
     import atexit
 
-    base = tempfile.mkdtemp(prefix="rllm-sandbox-base-")
-    atexit.register(shutil.rmtree, base, ignore_errors=True)
+    base, owner = tempfile.mkdtemp(prefix="rllm-sandbox-base-"), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # not where a fork of this process ends
+            shutil.rmtree(base, ignore_errors=True)
+
+    atexit.register(remove)
     return base
 
 

@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rllm_envs.errors import EnvArgumentError, SandboxError
@@ -79,12 +79,28 @@ class Sandbox:
         self._confinement = reach(self.level, allow_unsafe)
         self._modules = tuple(modules) if fork_server else None
         self._max_parallel = max_parallel or max(2, os.cpu_count() or 1)
-        self._slots = threading.BoundedSemaphore(self._max_parallel)
-        self._lock = threading.Lock()
         self._server: ForkServer | None = None
         self._is_closed = False
-        self._threads: ThreadPoolExecutor | None = None
+        self._begin()
         _log.log(logging.WARNING if self.level == "process" else logging.INFO, self.description)
+
+    def _begin(self) -> None:
+        self._owner = os.getpid()
+        self._slots = threading.BoundedSemaphore(self._max_parallel)
+        self._lock = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+
+    def _begin_in_a_fork(self) -> None:
+        # In a fork of the process that made it, the threads that hold its locks do not exist.
+        if self._owner != os.getpid():
+            self._begin()
+
+    @contextlib.contextmanager
+    def place(self) -> Iterator[None]:
+        """Hold one of the ``max_parallel`` places for running programs."""
+        self._begin_in_a_fork()
+        with self._slots:
+            yield
 
     @property
     def description(self) -> str:
@@ -144,8 +160,13 @@ class Sandbox:
         program = Program(code, stdin, files, limits, **arguments)
         cancelled = threading.Event()
         call = functools.partial(self.run_program, program, cancelled=cancelled)
+        executor = self._executor()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor(), call)
+            running = asyncio.get_running_loop().run_in_executor(executor, call)
+        except RuntimeError as error:  # it has been shut down since
+            raise SandboxError("the sandbox has been closed") from error
+        try:
+            return await running
         except asyncio.CancelledError:
             cancelled.set()
             raise
@@ -161,7 +182,9 @@ class Sandbox:
         problem = source_problem(program.code)
         if problem is not None:
             return refused(problem)
-        with self._slots:
+        with self.place():
+            if cancelled is not None and cancelled.is_set():
+                raise SandboxError("the run was cancelled before the program started")
             for is_last in (False, True):
                 try:
                     child = self.start(program)
@@ -184,7 +207,7 @@ class Sandbox:
         Raises:
             SandboxError: The sandbox failed, not the tests or the solution.
         """
-        with self._slots, contextlib.ExitStack() as cleanup:
+        with self.place(), contextlib.ExitStack() as cleanup:
             try:
                 ours, theirs = socket.socketpair()
             except OSError as error:
@@ -218,6 +241,7 @@ class Sandbox:
 
     def close(self) -> None:
         """End the fork server and all that it runs; the sandbox runs nothing after that."""
+        self._begin_in_a_fork()
         with self._lock:
             self._is_closed = True
             self._end_server()
@@ -242,7 +266,9 @@ class Sandbox:
     def _executor(self) -> ThreadPoolExecutor:
         from concurrent.futures import ThreadPoolExecutor  # not loaded for who never awaits
 
+        self._begin_in_a_fork()
         with self._lock:
+            self._check_open()
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(
                     self._max_parallel, thread_name_prefix="rllm-sandbox"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rllm_envs.errors import SandboxError
+from rllm_envs.sandbox.folders import holds_more_than
 from rllm_envs.sandbox.results import Limits, SandboxResult, Status
 
 START_SECONDS = 30.0
@@ -19,6 +20,8 @@ END_SECONDS = 10.0
 """How long a killed process may take to be gone."""
 _HOLDER_SECONDS = 0.2
 """How long output is read after the end, for what another process holds open."""
+_MOST_LAST_READS = 64
+"""How often each stream is read after the end; a pipe holds less."""
 _TICK_SECONDS = 0.2
 """How often a cancelled run is noticed."""
 _FULL_TICK_SECONDS = 0.02
@@ -55,6 +58,8 @@ class Child(Protocol):
     """Descriptor that becomes readable when the process has ended."""
     folder: str
     """Its own folder; empty where it has none."""
+    given_bytes: int
+    """Room on the disk for the files that it was given."""
 
     def kill(self) -> None:
         """Kill the process and its group; harmless when it has ended."""
@@ -131,24 +136,31 @@ class Watch:
         Raises:
             SandboxError: The program could not be started, or its process cannot be ended.
         """
-        with selectors.DefaultSelector() as selector:
-            extra = () if self._is_running else (self._child.ready,)
-            for descriptor in (*self._streams, *extra, self._child.ended):
-                os.set_blocking(descriptor, False)
-                selector.register(descriptor, selectors.EVENT_READ)
-            try:
+        end: Exit | None = None
+        try:
+            with selectors.DefaultSelector() as selector:
+                self._register(selector)
                 broken = self._until_ended(selector)
                 self._child.kill()
                 end = self._child.reap()
                 self._drain(selector)
-            except BaseException:
+        except BaseException as error:
+            if end is None:
                 self._child.kill()
                 with contextlib.suppress(SandboxError):
                     self._child.reap()
-                raise
-            finally:
-                self._child.close()
+            if isinstance(error, OSError):
+                raise SandboxError(f"a program cannot be watched: {error}") from error
+            raise
+        finally:
+            self._child.close()
         return self._result(broken, end)
+
+    def _register(self, selector: selectors.BaseSelector) -> None:
+        extra = () if self._is_running else (self._child.ready,)
+        for descriptor in (*self._streams, *extra, self._child.ended):
+            os.set_blocking(descriptor, False)
+            selector.register(descriptor, selectors.EVENT_READ)
 
     def _until_ended(self, selector: selectors.BaseSelector) -> Status | None:
         """Return the limit that was broken, or None when the process has ended by itself."""
@@ -180,10 +192,12 @@ class Watch:
             selector.unregister(descriptor)
 
     def _drain(self, selector: selectors.BaseSelector) -> None:
-        """Read what is left in the pipes; not for ever, since another process may hold them."""
+        """Read what is left in the pipes; not for ever, since others may hold and fill them."""
         selector.unregister(self._child.ended)
         deadline = time.monotonic() + (0.0 if self._is_running else _HOLDER_SECONDS)
-        while selector.get_map():
+        for _ in range(_MOST_LAST_READS):
+            if not selector.get_map():
+                break
             events = selector.select(max(0.0, deadline - time.monotonic()))
             for key, _ in events:
                 self._read(selector, key.fd)
@@ -191,16 +205,8 @@ class Watch:
                 break
 
     def _is_folder_full(self) -> bool:
-        entries, size = 0, 0
-        for place, folders, files in os.walk(self._child.folder):
-            entries += len(folders) + len(files)
-            for name in files:
-                with contextlib.suppress(OSError):
-                    # Blocks, because a file with holes is small on the disk.
-                    size += os.lstat(os.path.join(place, name)).st_blocks * 512
-            if entries > _MOST_ENTRIES:
-                return True
-        return size > self._limits.writable_bytes
+        size = self._limits.writable_bytes + self._child.given_bytes
+        return holds_more_than(self._child.folder, entries=_MOST_ENTRIES, size=size)
 
     def _result(self, broken: Status | None, end: Exit) -> SandboxResult:
         stdout, stderr = (self._streams[d] for d in (self._child.stdout, self._child.stderr))

@@ -4,10 +4,27 @@ from collections.abc import Callable
 from typing import Any
 
 from rllm_learn.algorithms.base import Algorithm, AlgorithmConfig, Credit, PlannedRollout
+from rllm_learn.algorithms.cispo import CISPO, CISPOConfig
+from rllm_learn.algorithms.dapo import DAPO, DAPOConfig
+from rllm_learn.algorithms.dr_grpo import DrGRPO, DrGRPOConfig
 from rllm_learn.algorithms.grpo import GRPO, GRPOConfig
+from rllm_learn.algorithms.gspo import GSPO, GSPOConfig
+from rllm_learn.algorithms.policy_gradient import PolicyGradientConfig
+from rllm_learn.algorithms.reinforce import REINFORCE, REINFORCEConfig
+from rllm_learn.algorithms.reinforce_plus_plus import REINFORCEPlusPlus, REINFORCEPlusPlusConfig
+from rllm_learn.algorithms.remax import ReMax, ReMaxConfig
+from rllm_learn.algorithms.rloo import RLOO, RLOOConfig
 
 ALGORITHMS: dict[str, tuple[type[AlgorithmConfig], Callable[[Any], Algorithm]]] = {
     "grpo": (GRPOConfig, GRPO),
+    "dr_grpo": (DrGRPOConfig, DrGRPO),
+    "dapo": (DAPOConfig, DAPO),
+    "gspo": (GSPOConfig, GSPO),
+    "cispo": (CISPOConfig, CISPO),
+    "rloo": (RLOOConfig, RLOO),
+    "remax": (ReMaxConfig, ReMax),
+    "reinforce": (REINFORCEConfig, REINFORCE),
+    "reinforce_plus_plus": (REINFORCEPlusPlusConfig, REINFORCEPlusPlus),
 }
 """Name in a configuration -> (settings, algorithm that takes them)."""
 
@@ -19,11 +36,28 @@ def make_algorithm(config: AlgorithmConfig) -> Algorithm:
 
 __all__ = [
     "ALGORITHMS",
+    "CISPO",
+    "DAPO",
     "GRPO",
+    "GSPO",
+    "REINFORCE",
+    "RLOO",
     "Algorithm",
     "AlgorithmConfig",
+    "CISPOConfig",
     "Credit",
+    "DAPOConfig",
+    "DrGRPO",
+    "DrGRPOConfig",
     "GRPOConfig",
+    "GSPOConfig",
     "PlannedRollout",
+    "PolicyGradientConfig",
+    "REINFORCEConfig",
+    "REINFORCEPlusPlus",
+    "REINFORCEPlusPlusConfig",
+    "RLOOConfig",
+    "ReMax",
+    "ReMaxConfig",
     "make_algorithm",
 ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, Protocol
 
 from omegaconf import MISSING
-from torch import Tensor
 
 from rllm_learn.core.batch import Rollout, TokenBatch, TokenSequence
+from rllm_learn.core.logprobs import PolicyOutput
 from rllm_learn.core.losses import LossSum
+from rllm_learn.errors import ConfigError
 
 
 @dataclass
@@ -19,6 +20,40 @@ class AlgorithmConfig:
 
     name: str = MISSING
     """A key of `rllm_learn.algorithms.ALGORITHMS`."""
+
+    title: ClassVar[str] = ""
+    """The name that people write."""
+    needs_fresh_samples: ClassVar[bool] = False
+    """Whether the loss is right only for the weights that sampled, so that a batch serves one
+    optimizer step."""
+
+    def __post_init__(self) -> None:
+        """Refuse the settings of one algorithm under the name of another.
+
+        Raises:
+            ConfigError: With how an algorithm is chosen.
+        """
+        own = next(f.default for f in fields(self) if f.name == "name")
+        if self.name != own:
+            raise ConfigError(
+                f"algorithm.name is {own!r} with these settings and cannot be {self.name!r}: "
+                f"choose an algorithm with algorithm={self.name}"
+            )
+
+    def refuse_changed(self, names: Sequence[str], reason: str) -> None:
+        """Refuse settings that would have no effect.
+
+        Args:
+            names: Fields that must be as their defaults are.
+            reason: Completes "does nothing ...".
+
+        Raises:
+            ConfigError: A field was changed.
+        """
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if setting.name in names and value != setting.default:
+                raise ConfigError(f"algorithm.{setting.name}={value!r} does nothing {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +76,41 @@ class Credit:
     """Empty when nothing can be learned from the rollouts."""
     metrics: dict[str, float]
     """How the credit came about, for example the share of groups left out."""
+    memory: dict[str, float] = field(default_factory=dict)
+    """What the algorithm wants to be told at the next step; kept with each checkpoint."""
 
 
 class Algorithm(Protocol):
     """One algorithm, one file. The training loop never asks which one it runs."""
 
+    @property
+    def scores(self) -> frozenset[str]:
+        """What the learner must say of sampled sequences before credit: fields of `Scores`."""
+        ...
+
     def plan(self, num_tasks: int) -> list[PlannedRollout]:
         """Return the rollouts to make for a step's tasks."""
         ...
 
-    def credit(self, rollouts: Sequence[Rollout]) -> Credit:
-        """Give each sampled token its advantage; failed rollouts are not among them."""
+    def refill(self, rollouts: Sequence[Rollout], num_tasks: int, num_refills: int) -> int:
+        """Return how many tasks more to play before credit is given.
+
+        Args:
+            rollouts: All that the step has so far.
+            num_tasks: Tasks that the step began with.
+            num_refills: How often more were asked for in this step.
+        """
         ...
 
-    def loss(self, logprobs: Tensor, batch: TokenBatch) -> LossSum:
+    def credit(self, rollouts: Sequence[Rollout], memory: Mapping[str, float]) -> Credit:
+        """Give each sampled token its advantage; failed rollouts are not among them.
+
+        Args:
+            rollouts: Greedy ones included, scored where `scores` asks for it.
+            memory: What the step before left in `Credit.memory`; empty at the first.
+        """
+        ...
+
+    def loss(self, output: PolicyOutput, batch: TokenBatch) -> LossSum:
         """Return the sum to be minimised over one micro-batch, and its count."""
         ...

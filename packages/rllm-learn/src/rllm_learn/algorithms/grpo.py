@@ -6,97 +6,67 @@ Models".
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
 from torch import Tensor
 
-from rllm_learn.algorithms.base import AlgorithmConfig, Credit, PlannedRollout
-from rllm_learn.core.advantages import group_relative, is_uniform
-from rllm_learn.core.batch import Rollout, TokenBatch, TokenSequence
-from rllm_learn.core.losses import LossSum, clipped_policy_loss
-from rllm_learn.errors import ConfigError
+from rllm_learn.algorithms.step_credit import GroupConfig, GroupCredit
+from rllm_learn.core.advantages import group_relative
+from rllm_learn.core.losses import TokenLosses, clipped_surrogate
+from rllm_learn.errors import require
 
 
 @dataclass
-class GRPOConfig(AlgorithmConfig):
-    """Settings of GRPO."""
+class ClippedGroupConfig(GroupConfig):
+    """Settings of algorithms that compare rollouts of one task and clip the ratio."""
 
-    name: str = "grpo"
-    group_size: int = 8
-    """Rollouts of each task that are compared; at least 2."""
-    divide_by_std: bool = True
-    """Divide advantages by the group's standard deviation; False is Dr. GRPO's estimator."""
     clip_low: float = 0.2
     """How far the probability ratio may fall below 1 and still earn, in [0, 1]."""
     clip_high: float = 0.2
     """How far the probability ratio may rise above 1 and still earn; at least 0."""
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work.
-
-        Raises:
-            ConfigError: With the field, its value and what is allowed.
-        """
-        if self.group_size < 2:
-            raise ConfigError(
-                f"algorithm.group_size must be at least 2, got {self.group_size}: a rollout is "
-                "compared with the others of its task, and alone its advantage is always 0"
-            )
-        if not 0.0 <= self.clip_low <= 1.0:
-            raise ConfigError(f"algorithm.clip_low must be in [0, 1], got {self.clip_low}")
-        if self.clip_high < 0.0:
-            raise ConfigError(f"algorithm.clip_high must be at least 0, got {self.clip_high}")
+        """Refuse settings that cannot work; raises ConfigError."""
+        super().__post_init__()
+        low, high = self.clip_low, self.clip_high
+        require(0.0 <= low <= 1.0, "algorithm.clip_low", low, "in [0, 1]")
+        require(high >= 0.0, "algorithm.clip_high", high, "at least 0")
 
 
-class GRPO:
-    """Group Relative Policy Optimization."""
+@dataclass
+class GRPOConfig(ClippedGroupConfig):
+    """Settings of GRPO."""
 
-    def __init__(self, config: GRPOConfig):
-        """Take the settings."""
-        self.config = config
+    name: str = "grpo"
+    divide_by_std: bool = True
+    """Divide advantages by the group's standard deviation."""
 
-    def plan(self, num_tasks: int) -> list[PlannedRollout]:
-        """Return `group_size` sampled rollouts of each task."""
-        return [
-            PlannedRollout(task_index=task, group=task)
-            for task in range(num_tasks)
-            for _ in range(self.config.group_size)
-        ]
+    title: ClassVar[str] = "GRPO"
 
-    def credit(self, rollouts: Sequence[Rollout]) -> Credit:
-        """Give every sampled token of a rollout its group-relative advantage.
 
-        Rollouts of groups whose rewards are all equal are left out: their advantages are 0, and
-        in a mean over tokens they would only shrink the others. A group that lost all members but
-        one to failures is such a group.
-        """
-        advantages = group_relative(
-            [r.reward for r in rollouts],
-            [r.group for r in rollouts],
-            divide_by_std=self.config.divide_by_std,
-        )
-        rewards: dict[int, list[float]] = defaultdict(list)
-        for rollout in rollouts:
-            rewards[rollout.group].append(rollout.reward)
-        mixed = {group for group, values in rewards.items() if not is_uniform(values)}
-        sequences = [
-            TokenSequence(sampled, advantages=(advantage,) * len(sampled.token_ids))
-            for rollout, advantage in zip(rollouts, advantages, strict=True)
-            if rollout.group in mixed
-            for sampled in rollout.sequences
-        ]
-        uniform_share = 1.0 - len(mixed) / len(rewards) if rewards else 1.0
-        return Credit(sequences, metrics={"uniform_groups": uniform_share})
+Config = TypeVar("Config", bound=ClippedGroupConfig)
 
-    def loss(self, logprobs: Tensor, batch: TokenBatch) -> LossSum:
-        """Sum the clipped policy loss over tokens; the learner's division makes it their mean."""
-        return clipped_policy_loss(
-            logprobs,
-            batch.sampler_logprobs,
-            advantages=batch.advantages,
-            mask=batch.action_mask,
+
+class ClippedGroup(GroupCredit[Config]):
+    """Base of algorithms with GRPO's loss. One of them adds `advantages`."""
+
+    def token_losses(
+        self, logprobs: Tensor, log_ratio: Tensor, advantages: Tensor, mask: Tensor
+    ) -> TokenLosses:
+        """Return the clipped surrogate of each token."""
+        return clipped_surrogate(
+            log_ratio,
+            advantages,
             clip_low=self.config.clip_low,
             clip_high=self.config.clip_high,
         )
+
+
+class GRPO(ClippedGroup[GRPOConfig]):
+    """Group Relative Policy Optimization."""
+
+    def advantages(self, values: Sequence[float], keys: Sequence[Hashable]) -> list[float]:
+        """Return deviations from the group's mean, in its standard deviations."""
+        return group_relative(values, keys, divide_by_std=self.config.divide_by_std)

@@ -31,7 +31,8 @@ def load_config(config_name: str, overrides: Sequence[str] = ()) -> DictConfig:
     """
     try:
         with initialize_config_module("rllm_learn.config", version_base=None):
-            known = compose(config_name)
+            # Which settings there are depends on the algorithm that is chosen.
+            known = compose(config_name, [o for o in overrides if o.startswith("algorithm=")])
             check_keys(known, overrides)
             return compose(config_name, [_allow_new_kwargs(known, o) for o in overrides])
     except (HydraException, OmegaConfBaseException) as error:
@@ -60,7 +61,7 @@ def to_settings(config: Any, schema: type[Settings], *, config_name: str) -> Set
     try:
         if not isinstance(config, DictConfig) or OmegaConf.get_type(config) is not schema:
             given = OmegaConf.create(dict(config or {}))
-            base = load_config(config_name)
+            base = load_config(config_name, _choice_of_algorithm(given))
             check_keys(base, [f"{key}=" for key in _leaves(given)])
             OmegaConf.set_struct(base, False)  # or open dictionaries would refuse new keys
             config = OmegaConf.merge(base, given)
@@ -69,6 +70,22 @@ def to_settings(config: Any, schema: type[Settings], *, config_name: str) -> Set
         raise ConfigError(_one_line(error)) from error
     assert isinstance(settings, schema)
     return settings
+
+
+def _choice_of_algorithm(given: DictConfig) -> list[str]:
+    """Return the override that chooses the algorithm whose name a mapping holds.
+
+    Raises:
+        ConfigError: `algorithm` is no mapping.
+    """
+    algorithm = given.get("algorithm")
+    if algorithm is None:
+        return []
+    if not isinstance(algorithm, DictConfig):
+        raise ConfigError(
+            f"algorithm must be a mapping such as {{'name': 'remax'}}, got {algorithm!r}"
+        )
+    return [f"algorithm={algorithm.name}"] if "name" in algorithm else []
 
 
 def check_keys(config: DictConfig, overrides: Sequence[str]) -> None:

@@ -10,19 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllm_learn.algorithms import AlgorithmConfig
-from rllm_learn.errors import ConfigError
+from rllm_learn.errors import ConfigError, require
 
 DTYPES = ("float32", "bfloat16", "float16")
-
-
-def require(condition: bool, key: str, value: object, allowed: str) -> None:
-    """Refuse a value.
-
-    Raises:
-        ConfigError: Naming the key, its value and what is allowed, unless `condition` holds.
-    """
-    if not condition:
-        raise ConfigError(f"{key} must be {allowed}, got {value!r}")
 
 
 @dataclass
@@ -268,6 +258,16 @@ class TrainerConfig:
         require(self.seed >= 0, "seed", self.seed, ">= 0")
         threads = self.torch_threads
         require(threads is None or threads >= 1, "torch_threads", threads, ">= 1, or null")
+        learner = self.learner
+        if self.algorithm.needs_fresh_samples and (
+            learner.num_epochs != 1 or learner.minibatch_sequences
+        ):
+            raise ConfigError(
+                f"algorithm={self.algorithm.name} has no probability ratio, so its gradient holds "
+                "only for the weights that sampled: set learner.num_epochs=1 and "
+                f"learner.minibatch_sequences=0, got {learner.num_epochs} and "
+                f"{learner.minibatch_sequences}, or take an algorithm that clips, such as grpo"
+            )
 
 
 @dataclass

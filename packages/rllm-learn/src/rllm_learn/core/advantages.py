@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 
 def group_relative(
-    rewards: Sequence[float], groups: Sequence[int], *, divide_by_std: bool = True
+    rewards: Sequence[float], groups: Sequence[Hashable], *, divide_by_std: bool = True
 ) -> list[float]:
     """Return how much better each reward is than its group's mean.
 
@@ -18,13 +19,13 @@ def group_relative(
 
     Args:
         rewards: Total reward of each rollout, shape (N,).
-        groups: Equal for rollouts of one task; any integers, any order, shape (N,).
+        groups: Equal for rollouts that are compared; any keys, any order, shape (N,).
         divide_by_std: Whether to divide by the group's standard deviation.
 
     Returns:
         Advantages, shape (N,), in the order of `rewards`.
     """
-    members: dict[int, list[float]] = defaultdict(list)
+    members: dict[Hashable, list[float]] = defaultdict(list)
     for reward, group in zip(rewards, groups, strict=True):
         members[group].append(reward)
     mean, scale = {}, {}
@@ -36,6 +37,81 @@ def group_relative(
         0.0 if is_uniform(members[group]) else (reward - mean[group]) / scale[group]
         for reward, group in zip(rewards, groups, strict=True)
     ]
+
+
+def leave_one_out(rewards: Sequence[float], groups: Sequence[Hashable]) -> list[float]:
+    """Return how much better each reward is than the mean of the others of its group.
+
+    A_i = r_i - sum_(j != i) r_j / (n - 1). Kool et al. 2019, "Buy 4 REINFORCE samples, get a
+    baseline for free!"; Ahmadian et al. 2024, "Back to basics: revisiting REINFORCE-style
+    optimization" (RLOO), section 3.3. A group of equal rewards, or of one member, yields zeros.
+
+    Args:
+        rewards: Shape (N,).
+        groups: Equal for rewards that are compared; any keys, any order, shape (N,).
+
+    Returns:
+        Advantages, shape (N,), in the order of `rewards`.
+    """
+    members: dict[Hashable, list[float]] = defaultdict(list)
+    for reward, group in zip(rewards, groups, strict=True):
+        members[group].append(reward)
+    return [
+        0.0
+        if is_uniform(members[group])
+        else reward - (sum(members[group]) - reward) / (len(members[group]) - 1)
+        for reward, group in zip(rewards, groups, strict=True)
+    ]
+
+
+def discounted_returns(rewards: Sequence[float], gamma: float = 1.0) -> list[float]:
+    """Return at each step the rewards from it on: G_t = r_t + gamma G_(t + 1).
+
+    Sutton and Barto 2018, "Reinforcement Learning", eq. 3.9.
+
+    Args:
+        rewards: Of the steps, in order.
+        gamma: Discount of a step, in [0, 1].
+    """
+    returns = []
+    total = 0.0
+    for reward in reversed(rewards):
+        total = reward + gamma * total
+        returns.append(total)
+    return returns[::-1]
+
+
+def standardized(values: Sequence[float]) -> list[float]:
+    """Return (x - mean) / (standard deviation + 1e-8) over all values; equal values yield zeros.
+
+    The deviation is that of the values themselves (divided by n). Hu et al. 2025,
+    "REINFORCE++: stabilizing critic-free policy optimization with global normalization", there over
+    all tokens of a batch.
+    """
+    if not values or is_uniform(values):
+        return [0.0] * len(values)
+    mean = math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / len(values))
+    return [(value - mean) / (deviation + 1e-8) for value in values]
+
+
+def overlong_penalty(length: int, *, max_length: int, buffer: int) -> float:
+    """Return what a long response loses: 0 up to max_length - buffer, then down to -1.
+
+    Yu et al. 2025, "DAPO", eq. 13 (soft overlong punishment):
+    (max_length - buffer - length) / buffer within the buffer, -1 beyond `max_length`.
+
+    Args:
+        length: Of the response, in tokens.
+        max_length: Limit of the response.
+        buffer: Tokens before the limit over which the penalty grows; 0 for no penalty at all.
+
+    Returns:
+        A number in [-1, 0].
+    """
+    if buffer == 0:
+        return 0.0
+    return min(0.0, max(-1.0, (max_length - buffer - length) / buffer))
 
 
 def is_uniform(rewards: Sequence[float]) -> bool:

@@ -18,6 +18,17 @@ class BatchError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Scores:
+    """What the learner says of a sampled sequence before it learns from it. Made by `score`."""
+
+    policy: tuple[float, ...] | None = None
+    """Logprobs under the policy as it is, one per position, 0 where nothing was sampled; None where
+    nobody asked."""
+    reference: tuple[float, ...] | None = None
+    """Logprobs under the model as it was loaded, likewise."""
+
+
+@dataclass(frozen=True, slots=True)
 class SampledSequence:
     """One token sequence as it was sampled. Made from a rollout's token record."""
 
@@ -27,6 +38,11 @@ class SampledSequence:
     """True where the policy chose the id, length L; never at position 0."""
     logprobs: tuple[float, ...]
     """The sampler's natural logarithms where the mask is True, 0.0 elsewhere, length L."""
+    step_indices: tuple[int, ...] = ()
+    """Step of the rollout, from 0, that each sampled id belongs to, length L; empty where unknown,
+    which serves algorithms that give a rollout's steps equal credit."""
+    scores: Scores = Scores()
+    """Filled in for algorithms that ask for them."""
 
     def __post_init__(self) -> None:
         """Check what the learner relies on.
@@ -36,6 +52,8 @@ class SampledSequence:
                 sampled id is positive or not finite.
         """
         length = len(self.token_ids)
+        if len(self.step_indices) not in (0, length):
+            raise BatchError(f"{len(self.step_indices)} step indices for {length} positions")
         if not len(self.action_mask) == len(self.logprobs) == length:
             raise BatchError(
                 "token_ids, action_mask and logprobs must have one length, got "
@@ -72,6 +90,12 @@ class Rollout:
     """All that was sampled in it."""
     greedy: bool = False
     """Whether it was decoded greedily, as a baseline rather than to be learned from."""
+    role: str = ""
+    """Name of the agent that played it; only rollouts of one role are compared."""
+    ending: str = ""
+    """Why it ended, in the words of `TerminationReason`."""
+    step_rewards: tuple[float, ...] = ()
+    """Reward of each step; their sum is `reward`. Empty where steps are unknown."""
 
     def __post_init__(self) -> None:
         """Refuse a reward that is not finite.
@@ -82,6 +106,19 @@ class Rollout:
         if not -float("inf") < self.reward < float("inf"):
             raise BatchError(f"reward must be finite, got {self.reward!r}")
 
+    @property
+    def num_actions(self) -> int:
+        """Number of sampled ids in all its sequences."""
+        return sum(sequence.num_actions for sequence in self.sequences)
+
+    @property
+    def response_length(self) -> int:
+        """Ids after the first prompt, the environment's included, in its longest sequence."""
+        if not self.sequences:
+            return 0
+        first_prompt = self.sequences[0].action_mask.index(True)
+        return max(len(sequence.token_ids) for sequence in self.sequences) - first_prompt
+
 
 @dataclass(frozen=True, slots=True)
 class TokenSequence:
@@ -90,6 +127,11 @@ class TokenSequence:
     sampled: SampledSequence
     advantages: tuple[float, ...]
     """One per position, read only where the action mask is True; length L."""
+    weight: float = 1.0
+    """What the loss of each of its sampled ids is multiplied by."""
+    count: float | None = None
+    """What it adds to the number that the sum of losses is divided by; None is the number of its
+    sampled ids, so that with weight 1 the loss is the mean over sampled ids."""
 
     def __post_init__(self) -> None:
         """Refuse lengths that differ.
@@ -125,6 +167,14 @@ class TokenBatch:
     """(B, T) float32."""
     lengths: tuple[int, ...]
     """Ids of each row that are no padding."""
+    weights: Tensor
+    """(B, 1) float32: what the losses of a row's sampled ids are multiplied by."""
+    count: float
+    """What these sequences add to the divisor of the loss."""
+    policy_logprobs: Tensor | None = None
+    """(B, T) float32, under the policy before the update; None where they were not asked for."""
+    reference_logprobs: Tensor | None = None
+    """(B, T) float32, under the model as loaded; None where they were not asked for."""
 
     @property
     def num_actions(self) -> int:
@@ -152,12 +202,20 @@ def collate(
         padded = [[*row, *[0] * (width - len(row))] for row in rows]
         return torch.tensor(padded, dtype=dtype, device=device)
 
+    def pad_scores(rows: Sequence[tuple[float, ...] | None]) -> Tensor | None:
+        known = [row for row in rows if row is not None]
+        return pad(known, torch.float32) if len(known) == len(rows) else None
+
     return TokenBatch(
         token_ids=pad((s.sampled.token_ids for s in sequences), torch.int64),
         action_mask=pad((s.sampled.action_mask for s in sequences), torch.bool),
         sampler_logprobs=pad((s.sampled.logprobs for s in sequences), torch.float32),
         advantages=pad((s.advantages for s in sequences), torch.float32),
         lengths=tuple(len(s) for s in sequences),
+        weights=torch.tensor([[s.weight] for s in sequences], device=device),
+        count=sum(s.sampled.num_actions if s.count is None else s.count for s in sequences),
+        policy_logprobs=pad_scores([s.sampled.scores.policy for s in sequences]),
+        reference_logprobs=pad_scores([s.sampled.scores.reference for s in sequences]),
     )
 
 

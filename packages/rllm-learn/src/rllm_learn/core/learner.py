@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from rllm_learn.core.batch import TokenBatch, TokenSequence, collate, make_micro_batches
+from rllm_learn.core.batch import (
+    SampledSequence,
+    Scores,
+    TokenBatch,
+    TokenSequence,
+    collate,
+    make_micro_batches,
+)
+from rllm_learn.core.logprobs import PolicyOutput
 from rllm_learn.core.losses import LossSum
-from rllm_learn.core.model import adapter_weights, merged_weights, trainable_parameters
+from rllm_learn.core.model import (
+    adapter_weights,
+    has_adapters,
+    merged_weights,
+    trainable_parameters,
+    without_adapters,
+)
 from rllm_learn.core.optimizer import LearningRate, Optimizers
 from rllm_learn.core.parallel import Ranks, SingleRank, share_of
 from rllm_learn.core.scoring import Scorer
 
-LossFunction: TypeAlias = Callable[[Tensor, TokenBatch], LossSum]
-"""From the policy's logprobs (B, T) and the batch to a sum and a count."""
+LossFunction: TypeAlias = Callable[[PolicyOutput, TokenBatch], LossSum]
+"""From what the policy predicts and the batch to a sum and a count."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +82,7 @@ class Learner:
         rule: UpdateRule,
         *,
         exports_adapter: bool = False,
+        keeps_reference: bool = False,
         ranks: Ranks | None = None,
     ):
         """Take a policy, as `load_policy` made it, and build its optimizer.
@@ -75,13 +91,22 @@ class Learner:
             policy: What learns.
             rule: How.
             exports_adapter: Whether `export_weights` returns LoRA matrices and not merged weights.
+            keeps_reference: Whether `score` may be asked for the model as it is now: a frozen copy
+                where all parameters learn; with LoRA, no copy but the model without its adapters.
             ranks: The group that this learner is one of; None: it learns alone. All ranks start
                 from the same policy and rule, and stay equal.
         """
         self.policy = policy
-        self._scorer = Scorer(policy, temperature=rule.temperature)
         self._ranks = ranks or SingleRank()
         self._exports_adapter = exports_adapter
+        self._reference: nn.Module | None = None
+        if keeps_reference and not has_adapters(policy):
+            self._reference = copy.deepcopy(policy).requires_grad_(False)
+        self._scorer = Scorer(policy, temperature=rule.temperature)
+        self._reference_scorer = self._scorer
+        if self._reference is not None:
+            self._reference_scorer = Scorer(self._reference, temperature=rule.temperature)
+        self._keeps_reference = keeps_reference
         self.rule = rule
         self.parameters = trainable_parameters(policy)
         self.device = next(iter(self.parameters.values())).device
@@ -94,6 +119,42 @@ class Learner:
         self.num_updates = 0
         """Optimizer steps so far, skipped ones included: the position in the schedule."""
 
+    @torch.no_grad()
+    def score(self, sequences: Sequence[SampledSequence], kinds: Collection[str]) -> list[Scores]:
+        """Return what the policy, or the reference, says of sequences, in their order.
+
+        A learner scores all sequences that it is given, also one of several ranks.
+
+        Args:
+            sequences: In any order.
+            kinds: Of "policy", the policy as it is, and "reference", the model as it was when this
+                learner was made.
+
+        Raises:
+            ValueError: The reference is asked for but was not kept.
+        """
+        if "reference" in kinds and not self._keeps_reference:
+            raise ValueError("the learner keeps no reference; make it with keeps_reference=True")
+        found: dict[int, dict[str, tuple[float, ...]]] = defaultdict(dict)
+        wrapped = [TokenSequence(s, advantages=(0.0,) * len(s.token_ids)) for s in sequences]
+        position = {id(item): index for index, item in enumerate(wrapped)}
+        packed = self._scorer.packs
+        for micro_batch in make_micro_batches(wrapped, self.rule.micro_tokens, packed=packed):
+            batch = collate(micro_batch, device=self.device)
+            for kind in kinds:
+                rows = self._predict(batch, kind).logprobs.tolist()
+                for item, row in zip(micro_batch, rows, strict=True):
+                    found[position[id(item)]][kind] = tuple(row[: len(item)])
+        return [Scores(**found[index]) for index in range(len(wrapped))]
+
+    def _predict(self, batch: TokenBatch, kind: str) -> PolicyOutput:
+        if kind == "policy":
+            return self._scorer(batch)
+        if self._reference is not None:
+            return self._reference_scorer(batch)
+        with without_adapters(self.policy):
+            return self._scorer(batch)
+
     def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:
         """Learn from sequences: one optimizer step a minibatch, `num_epochs` times over.
 
@@ -102,19 +163,22 @@ class Learner:
             loss: Called once a micro-batch.
 
         Returns:
-            Means of losses and stats over all counted tokens. `sampler_gap` and
-            `sampler_gap_max` (absolute differences of the policy's logprobs and the sampler's)
+            The loss divided by its count, and means of stats over all sampled tokens. `sampler_gap`
+            and `sampler_gap_max` (absolute differences of the policy's logprobs and the sampler's)
             are of the first step alone: only there are the weights those that sampled.
         """
         sums: dict[str, float] = defaultdict(float)
         reports = [self._step(batch, loss, sums) for batch in self._minibatches(sequences)]
         gap, gap_max, num_gap = reports[0][1:]
-        count = max(sums.pop("count"), 1.0)
+        loss_mean = sums.pop("loss") / (sums.pop("count") or 1.0)
+        norms = sums.pop("grad_norm", 0.0)
+        num_actions = sums.pop("num_actions")
         applied = sum(finite for finite, *_ in reports)
         return UpdateReport(
             metrics={
-                **{name: total / count for name, total in sums.items() if name != "grad_norm"},
-                "grad_norm": sums["grad_norm"] / len(reports),
+                "loss": loss_mean,
+                **{name: total / num_actions for name, total in sums.items()},
+                "grad_norm": norms / len(reports),
                 "learning_rate": self.rule.learning_rate.at(self.num_updates - 1),
                 "sampler_gap": gap / max(num_gap, 1),
                 "sampler_gap_max": gap_max,
@@ -187,16 +251,15 @@ class Learner:
         packed = self._scorer.packs
         for micro_batch in make_micro_batches(share, self.rule.micro_tokens, packed=packed):
             batch = collate(micro_batch, device=self.device)
-            scores = self._scorer(batch)
-            logprobs = scores.logprobs
-            loss_sum = loss(logprobs, batch)
+            output = self._scorer(batch)
+            loss_sum = loss(output, batch)
             loss_sum.total.backward()
             local["loss"] += loss_sum.total.item()
             local["count"] += loss_sum.count
             for name, value in loss_sum.stats.items():
                 local[name] += value.item()
-            local["entropy"] += scores.entropies.sum().item()
-            gaps = (logprobs.detach() - batch.sampler_logprobs)[batch.action_mask].abs()
+            local["entropy"] += output.entropies.detach().sum().item()
+            gaps = (output.logprobs.detach() - batch.sampler_logprobs)[batch.action_mask].abs()
             local["gap"] += gaps.sum().item()
             local["num_actions"] += gaps.numel()
             gap_max = max(gap_max, gaps.max().item())
@@ -207,16 +270,16 @@ class Learner:
             for name, value in figures.items():
                 total[name] += value
         gap_max = max(figures["gap_max"] for figures in of_ranks)
-        for name in total.keys() - {"gap", "num_actions", "gap_max"}:
+        for name in total.keys() - {"gap", "gap_max"}:
             sums[name] += total[name]
-        finite = self._apply(total["loss"], int(total["count"]), sums)
+        finite = self._apply(total["loss"], total["count"], sums)
         return finite, total["gap"], gap_max, int(total["num_actions"])
 
-    def _apply(self, total: float, count: int, sums: dict[str, float]) -> bool:
+    def _apply(self, total: float, count: float, sums: dict[str, float]) -> bool:
         """Normalise, clip and apply the gradients, or drop them if anything is not finite."""
         gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
         for gradient in gradients:
-            gradient.div_(max(count, 1))
+            gradient.div_(count or 1.0)
         norm = nn.utils.clip_grad_norm_(
             list(self.parameters.values()), self.rule.max_grad_norm
         ).item()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,24 @@ def load_policy(spec: PolicySpec) -> nn.Module:
 def trainable_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """Return the parameters that learn, by name, in the model's order."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def has_adapters(model: nn.Module) -> bool:
+    """Whether LoRA adapters learn, and not the model's own parameters."""
+    return isinstance(model, peft.PeftModel)
+
+
+@contextmanager
+def without_adapters(model: nn.Module) -> Iterator[None]:
+    """Let a model with LoRA adapters predict as it did when it was loaded.
+
+    Raises:
+        ValueError: The model has no adapters.
+    """
+    if not isinstance(model, peft.PeftModel):
+        raise ValueError("the policy has no LoRA adapters to switch off")
+    with model.disable_adapter():
+        yield
 
 
 def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

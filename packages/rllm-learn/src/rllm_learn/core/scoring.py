@@ -12,7 +12,6 @@ logprobs:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import peft
@@ -24,7 +23,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface
 
 from rllm_learn.core.batch import TokenBatch
-from rllm_learn.core.logprobs import entropies_of, logprobs_of
+from rllm_learn.core.logprobs import PolicyOutput, entropies_of, logprobs_of
 
 MAX_LOGITS = 2**26
 """Logits that stand in memory at once; 256 MiB in float32."""
@@ -32,16 +31,6 @@ _PACKED = "rllm_packed"
 _CHECK_LENGTHS = (7, 12, 3)
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 _LOW_PRECISION_TOLERANCE = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """What the policy says of the sampled ids of a batch. Made by ``Scorer``."""
-
-    logprobs: Tensor
-    """(B, T) natural logarithms, with gradient; 0 where nothing was sampled."""
-    entropies: Tensor
-    """(B, T) nats of the predictions, without gradient; 0 where nothing was sampled."""
 
 
 class Scorer:
@@ -69,7 +58,7 @@ class Scorer:
         if isinstance(self._model, PreTrainedModel):
             self._choose()
 
-    def __call__(self, batch: TokenBatch) -> Scores:
+    def __call__(self, batch: TokenBatch) -> PolicyOutput:
         """Return the scores of a batch."""
         rows, columns = batch.action_mask.nonzero(as_tuple=True)
         targets = batch.token_ids[rows, columns]
@@ -89,7 +78,7 @@ class Scorer:
             logprobs, entropies = self._of_logits(logits, targets)
         empty = torch.zeros(batch.token_ids.shape, dtype=logprobs.dtype, device=logprobs.device)
         place = (rows, columns)
-        return Scores(empty.index_put(place, logprobs), empty.index_put(place, entropies))
+        return PolicyOutput(empty.index_put(place, logprobs), empty.index_put(place, entropies))
 
     def _by_head(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         head = self._model.get_output_embeddings()
@@ -156,7 +145,15 @@ def _check_batch(model: Any) -> TokenBatch:
     mask = inside.to(device)
     mask[:, 0] = False
     zeros = torch.zeros(count, width, device=device)
-    return TokenBatch(ids * inside.to(device), mask, zeros, zeros, _CHECK_LENGTHS)
+    return TokenBatch(
+        token_ids=ids * inside.to(device),
+        action_mask=mask,
+        sampler_logprobs=zeros,
+        advantages=zeros,
+        lengths=_CHECK_LENGTHS,
+        weights=zeros[:, :1],
+        count=0.0,
+    )
 
 
 def _packed_attention(

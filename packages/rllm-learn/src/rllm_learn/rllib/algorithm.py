@@ -1,4 +1,4 @@
-"""`GRPO`: RLlib's `Algorithm`, whose `training_step` is the same `train_step` as everywhere."""
+"""RLlib's `Algorithm`, whose `training_step` is the same `train_step` as everywhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rllm_agents import SamplingParams
 from rllm_agents.evaluation import evaluation_requests, summarize
 from rllm_learn.algorithms import make_algorithm
 from rllm_learn.errors import TrainingError
-from rllm_learn.rllib.config import GRPOConfig, LLMAlgorithmConfig
+from rllm_learn.rllib.config import LLMAlgorithmConfig
 from rllm_learn.rllib.learner_group import LearnersLost
 from rllm_learn.rllib.parts import RLlibParts
 from rllm_learn.rllib.placement import bundles
@@ -97,10 +97,14 @@ class LLMAlgorithm(Algorithm):
         Raises:
             TrainingError: Too many episodes failed, or learners are lost again and again.
         """
-        tasks = self._parts.sets.training.batch(self._progress.step, self._settings.tasks_per_step)
         try:
             report = train_step(
-                self._sampler, self.learner_group, self._algorithm, tasks, self._progress
+                self._sampler,
+                self.learner_group,
+                self._algorithm,
+                self._parts.sets.training,
+                self._progress,
+                num_tasks=self._settings.tasks_per_step,
             )
         except LearnersLost as error:
             self._go_on_after(error)
@@ -249,15 +253,6 @@ class LLMAlgorithm(Algorithm):
         self.metrics.log_value(lifetime, steps, reduce="lifetime_sum")
         if report.skipped is not None:
             logger.warning("step %d: %s; no update", self._progress.step, report.skipped)
-
-
-class GRPO(LLMAlgorithm):
-    """Group Relative Policy Optimization on RLlib; see `GRPOConfig`."""
-
-    @classmethod
-    def get_default_config(cls) -> AlgorithmConfig:
-        """Return a `GRPOConfig`."""
-        return GRPOConfig(cls)
 
 
 def _call_back(algorithm: LLMAlgorithm, name: str, **more: Any) -> None:

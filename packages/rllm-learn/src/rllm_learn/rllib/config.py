@@ -1,4 +1,4 @@
-"""`GRPOConfig`: RLlib's configuration of an algorithm, for language agents."""
+"""RLlib's configuration of an algorithm, for language agents."""
 
 from __future__ import annotations
 
@@ -176,8 +176,8 @@ class LLMAlgorithmConfig(AlgorithmConfig):
             minibatch_size: Sequences of one optimizer step; None for the whole batch.
             tasks_per_step: Different tasks of one `training_step`.
             settings: The algorithm's own (of GRPO `group_size`, `divide_by_std`, `clip_low`,
-                `clip_high`), and the learner's (`micro_tokens`, `warmup_updates`, `betas`,
-                `weight_decay`, `muon_learning_rate`).
+                `clip_high` and more), and the learner's (`micro_tokens`, `warmup_updates`,
+                `betas`, `weight_decay`, `muon_learning_rate`).
         """
         self.lr = _given(lr, self.lr)
         self.grad_clip = _given(grad_clip, self.grad_clip)
@@ -313,38 +313,6 @@ class LLMAlgorithmConfig(AlgorithmConfig):
         """Return training and held-out rows that were given as such; names are settings."""
         rows = [None if isinstance(d, str) else d for d in (self.dataset, self.eval_dataset)]
         return rows[0], rows[1]
-
-
-class GRPOConfig(LLMAlgorithmConfig):
-    """Group Relative Policy Optimization; see `rllm_learn.algorithms.grpo`.
-
-    Example:
-        ```python
-        config = (
-            GRPOConfig()
-            .environment("rllm/Calculator-v0")
-            .model("tiny")
-            .lora(rank=8)
-            .env_runners(num_env_runners=1)
-            .engine(num_engines=1)
-            .learners(num_learners=2)
-            .training(lr=3e-3, group_size=8)
-            .evaluation(evaluation_interval=10)
-        )
-        algo = config.build_algo()
-        print(algo.train()["env_runners"]["episode_return_mean"])
-        ```
-    """
-
-    algorithm_name = "grpo"
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        """Take the defaults of `rllm train`."""
-        if algo_class is None:
-            from rllm_learn.rllib.algorithm import GRPO  # which needs this module
-
-            algo_class = GRPO
-        super().__init__(algo_class)
 
 
 def _given(value: Any, before: _Value) -> _Value:

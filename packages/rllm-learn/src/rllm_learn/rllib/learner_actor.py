@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import ray
 import torch
 from torch import Tensor
 
-from rllm_learn.core.batch import TokenSequence
+from rllm_learn.core.batch import SampledSequence, Scores, TokenSequence
 from rllm_learn.core.learner import Learner, LossFunction, UpdateReport, UpdateRule
 from rllm_learn.core.model import PolicySpec
 from rllm_learn.core.parallel import ProcessGroupRanks
@@ -45,6 +45,7 @@ class LearnerActor:
         rule: UpdateRule,
         *,
         exports_adapter: bool,
+        keeps_reference: bool,
         size: int,
         address: str,
         timeout_seconds: float,
@@ -55,6 +56,7 @@ class LearnerActor:
             spec: Which policy.
             rule: How it learns.
             exports_adapter: See `Learner`.
+            keeps_reference: See `Learner`.
             size: Ranks of the group; 1 needs no group.
             address: Where rank 0 listens.
             timeout_seconds: After which a rank that waits for others gives up.
@@ -69,8 +71,16 @@ class LearnerActor:
                 timeout_seconds=timeout_seconds,
             )
         self._learner = Learner(
-            load_policy_of(spec), rule, exports_adapter=exports_adapter, ranks=ranks
+            load_policy_of(spec),
+            rule,
+            exports_adapter=exports_adapter,
+            keeps_reference=keeps_reference,
+            ranks=ranks,
         )
+
+    def score(self, sequences: Sequence[SampledSequence], kinds: Collection[str]) -> list[Scores]:
+        """Score this rank's share of a batch."""
+        return self.learner.score(sequences, kinds)
 
     def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:
         """Take this rank's part in one update."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from ray.exceptions import RayError
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from torch import Tensor
 
-from rllm_learn.core.batch import TokenSequence
+from rllm_learn.core.batch import SampledSequence, Scores, TokenSequence
 from rllm_learn.core.learner import Learner, LossFunction, UpdateReport, UpdateRule
 from rllm_learn.core.model import PolicySpec
 from rllm_learn.errors import LearnError
@@ -46,6 +46,7 @@ class LLMLearnerGroup(LearnerGroup):
         spec: PolicySpec,
         rule: UpdateRule,
         exports_adapter: bool,
+        keeps_reference: bool = False,
         torch_threads: int | None = None,
         actor_options: Sequence[Mapping[str, Any]] = (),
     ) -> None:
@@ -56,6 +57,7 @@ class LLMLearnerGroup(LearnerGroup):
             spec: Which policy.
             rule: How it learns.
             exports_adapter: See `Learner`.
+            keeps_reference: See `Learner`.
             torch_threads: Of one operation in a learner's process.
             actor_options: Ray's options of each actor: CPUs, GPUs, placement.
 
@@ -66,7 +68,10 @@ class LLMLearnerGroup(LearnerGroup):
         self.config = config
         self._spec = spec
         self._rule = rule
-        self._exports_adapter = exports_adapter
+        self._keeps: dict[str, Any] = {
+            "exports_adapter": exports_adapter,
+            "keeps_reference": keeps_reference,
+        }
         self._torch_threads = torch_threads
         self._actor_options = actor_options
         self._workers: list[Any] = []
@@ -79,7 +84,7 @@ class LLMLearnerGroup(LearnerGroup):
         self.num_restarts = 0
         """How often the group was started again."""
         if config.num_learners == 0:
-            self._learner = Learner(load_policy_of(spec), rule, exports_adapter=exports_adapter)
+            self._learner = Learner(load_policy_of(spec), rule, **self._keeps)
         else:
             self._start()
             self._take_snapshot()
@@ -97,6 +102,28 @@ class LLMLearnerGroup(LearnerGroup):
     def __len__(self) -> int:
         """Number of learner actors; 0 where the learner lives in this process."""
         return len(self._workers)
+
+    def score(self, sequences: Sequence[SampledSequence], kinds: Collection[str]) -> list[Scores]:
+        """Return what the policy, or the reference, says of sequences; see `Learner.score`.
+
+        Each rank scores a share of them.
+
+        Raises:
+            LearnersLost: As `update`.
+        """
+        if self._learner is not None:
+            return self._learner.score(sequences, kinds)
+        # Dealt out by length, so that shares are alike.
+        order = sorted(range(len(sequences)), key=lambda index: len(sequences[index].token_ids))
+        size = len(self._workers)
+        refs = [
+            worker.score.remote([sequences[i] for i in order[rank::size]], frozenset(kinds))
+            for rank, worker in enumerate(self._workers)
+        ]
+        scores: dict[int, Scores] = {}
+        for rank, own in enumerate(self._finish(refs)):
+            scores.update(zip(order[rank::size], own, strict=True))
+        return [scores[index] for index in range(len(sequences))]
 
     def update(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, sequences: Sequence[TokenSequence], loss: LossFunction
@@ -222,7 +249,7 @@ class LLMLearnerGroup(LearnerGroup):
             worker.build.remote(
                 self._spec,
                 self._rule,
-                exports_adapter=self._exports_adapter,
+                **self._keeps,
                 size=size,
                 address=ray.get(met[0]),
                 timeout_seconds=self.config.collective_timeout_s,

@@ -16,6 +16,7 @@ from rllm_learn.assembly import (
     check_engine,
     context_length,
     engine_arguments,
+    keeps_reference,
     publishes_adapters,
 )
 from rllm_learn.config import TrainerConfig
@@ -153,6 +154,7 @@ class RLlibParts:
                 temperature=settings.rollout.temperature,
             ),
             exports_adapter=self._publishes_adapter,
+            keeps_reference=keeps_reference(settings),
             torch_threads=self._torch_threads,
             actor_options=[learner_options(config)] * config.num_learners,
         )

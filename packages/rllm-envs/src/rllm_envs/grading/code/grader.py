@@ -10,6 +10,7 @@
 """
 
 import json
+import re
 import secrets
 import time
 from dataclasses import dataclass
@@ -33,7 +34,11 @@ from rllm_envs.sandbox import (
 Outcome = Literal["passed", "wrong", "error", "timeout", "memory", "output_limit", "not_run"]
 
 _MOST_RESULT_BYTES = 2 * values.MAX_MESSAGE_BYTES
+_MOST_NOISE_BYTES = 2**20
+"""What a program may write to stderr, or besides what is asked."""
 _MOST_DETAIL = 500
+_PADDED = re.compile(r"(?:\S* )?[+-]?0\d")
+"""One of two words starts with a zero that a number does not need, such as digits of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ class CodeGrader:
         return self._run_assert(solution, test, suite)
 
     def _run_stdin(self, solution: str, test: StdinTest) -> TestResult:
-        result = self._start(solution, test.stdin, 64 * 1024 + 4 * len(test.expected))
+        result = self._start(solution, test.stdin, _MOST_NOISE_BYTES + 4 * len(test.expected))
         if result.status != "ok":
             return _failed(result, result.stderr)
         if same_output(test.expected, result.stdout):
@@ -156,12 +161,14 @@ class CodeGrader:
         if reply is None:
             return _failed(result, "the solution ended its process before it returned")
         if "value" not in reply:
-            return TestResult("error", result.wall_seconds, _end_of(reply.get("error")))
+            error = reply.get("error")
+            detail = error if isinstance(error, str) else "the solution returned nothing"
+            return TestResult("error", result.wall_seconds, _end_of(detail))
         try:
             got = values.loads(reply["value"])
         except values.CrossingError as error:
             return TestResult("error", result.wall_seconds, str(error)[:_MOST_DETAIL])
-        if values.same(test.expected, got, json_form=test.is_json):
+        if any(values.same(e, got, json_form=test.is_json) for e in test.accepted):
             return TestResult("passed", result.wall_seconds)
         (arguments, _), call = values.loads(test.arguments), suite.entry_point
         called = f"{call}({', '.join(map(_shown, arguments))})"
@@ -235,7 +242,8 @@ def _same_word(asked: str, got: str) -> bool:
         return True
     try:
         # Long words are no numbers that anyone prints; comparing them would take long.
-        return max(len(asked), len(got)) <= 400 and Decimal(asked) == Decimal(got)
+        is_number = max(len(asked), len(got)) <= 400 and not _PADDED.match(asked + " " + got)
+        return is_number and Decimal(asked) == Decimal(got)
     except InvalidOperation:
         return False
 
@@ -273,7 +281,8 @@ def _failed(result: SandboxResult, detail: str) -> TestResult:
 
 
 def _end_of(text: object) -> str:
-    return str(text).strip()[-_MOST_DETAIL:]
+    end = str(text).strip()[-_MOST_DETAIL:]
+    return end.encode("utf-8", "replace").decode("utf-8")
 
 
 def _shown(value: object) -> str:
@@ -281,4 +290,5 @@ def _shown(value: object) -> str:
         text = value if isinstance(value, str) else repr(value)
     except (RecursionError, ValueError):
         text = f"a {type(value).__name__}"
-    return text if len(text) <= 100 else text[:97] + "..."
+    text = text if len(text) <= 100 else text[:97] + "..."
+    return text.encode("utf-8", "replace").decode("utf-8")

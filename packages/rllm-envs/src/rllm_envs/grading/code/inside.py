@@ -10,14 +10,16 @@ anything it finds: all of that only changes which values come back, and they are
 from __future__ import annotations
 
 import builtins
+import collections
 import json
+import operator
 import os
 import socket
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from values import MAX_MESSAGE_BYTES, CrossingError, dumps, loads
+    from values import MAX_MESSAGE_BYTES, CrossingError, UnknownTypeError, dumps, loads
 
 CHANNEL = 3
 _LOOP_ENDS = (StopIteration, StopAsyncIteration)
@@ -43,9 +45,23 @@ def _load(source, name):
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     sys.modules["solution"] = type(sys)("solution")
     scope = sys.modules["solution"].__dict__
-    scope["__builtins__"] = builtins
+    scope["__builtins__"] = _leetcode_names() if "class Solution" in source else builtins
     exec(compile(source, name, "exec", dont_inherit=True), scope)
     return scope
+
+
+def _leetcode_names():
+    """Return the names that LeetCode gives to every solution, besides those that Python does."""
+    import importlib
+
+    names = {}
+    for module in ("bisect", "collections", "functools", "heapq", "itertools", "math", "typing"):
+        names[module] = importlib.import_module(module)
+        public = getattr(names[module], "__all__", dir(names[module]))
+        names |= {name: getattr(names[module], name) for name in public if not name.startswith("_")}
+    for module in ("copy", "operator", "random", "re", "string"):
+        names[module] = importlib.import_module(module)
+    return {**names, **vars(builtins)}
 
 
 def _resolve(scope, path):
@@ -142,48 +158,69 @@ def serve():
 
 
 class _Served:
-    """The names of the solution, and the objects that it has returned and that cannot cross."""
+    """The names of the solution, and its objects that the tests know by a number."""
 
     def __init__(self, scope, classes):
         self._scope = scope
         self._names = classes
         self._classes = {name: scope[name] for name in classes if name in scope}
         self._kept = []
+        self._references = {}
 
     def answer(self, message):
         try:
-            target = self._target(message["target"])
-            if message["attribute"]:
-                target = getattr(target, message["attribute"])
-            if message["arguments"] is None:
-                return self._reply(target)
-            arguments, named = loads(message["arguments"], self._classes)
-            reply = self._reply(target(*arguments, **named))
+            arguments, named = loads(message["arguments"], self._classes, self._referred)
+            target = message["target"]
+            called = _OPERATIONS[target] if target in _OPERATIONS else self._referred(target)
+            reply = {"value": dumps(called(*arguments, **named), self._names, self._refer)}
             try:
-                after = dumps([arguments, named], self._names)
+                after = dumps([arguments, named], self._names, self._refer)
             except CrossingError:
                 after = message["arguments"]
             if after != message["arguments"]:
                 reply["arguments"] = after
             return reply
         except BaseException as error:
-            return {"raised": [type(error).__name__, str(error)[:500]]}
+            return {"raised": [_known_name(error), str(error)[:500]]}
 
-    def _target(self, target):
-        return self._kept[target] if isinstance(target, int) else _resolve(self._scope, target)
+    def _referred(self, reference):
+        if isinstance(reference, int):
+            return self._kept[reference]
+        thing = _resolve(self._scope, reference)
+        self._references[id(thing)] = reference
+        self._kept.append(thing)  # or another thing might get its identity
+        return thing
 
-    def _reply(self, value):
-        try:
-            return {"value": dumps(value, self._names)}
-        except CrossingError:
-            self._kept.append(value)
-            return {"kept": len(self._kept) - 1, "callable": callable(value)}
+    def _refer(self, thing):
+        if id(thing) not in self._references:
+            self._references[id(thing)] = len(self._kept)
+            self._kept.append(thing)
+        return self._references[id(thing)]
+
+
+def _known_name(error):
+    """Return the name of the class of an error, or of the nearest one that Python has."""
+    for kind in type(error).__mro__:
+        if kind is not Exception and kind is getattr(builtins, kind.__name__, None):
+            return kind.__name__ if issubclass(kind, Exception) else type(error).__name__
+    return type(error).__name__
+
+
+_OPERATIONS = {
+    **{f"builtins.{name}": getattr(builtins, name) for name in ("getattr", "setattr", "delattr")},
+    **{f"builtins.{name}": getattr(builtins, name) for name in ("iter", "next", "len", "bool")},
+    **{f"builtins.{name}": getattr(builtins, name) for name in ("str", "repr", "isinstance")},
+    **{f"operator.{name}": getattr(operator, name) for name in ("getitem", "setitem", "delitem")},
+    **{f"operator.{name}": getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt")},
+    **{f"operator.{name}": getattr(operator, name) for name in ("ge", "add", "sub", "mul")},
+}
 
 
 class _Proxy:
     """A name of the solution, or an object of it, as the tests see it.
 
-    It has no ``==`` of its own: it is equal to itself alone, whatever the solution says.
+    Nothing that the tests hold goes to an operator of the solution, which could answer as it likes:
+    two objects of the solution are compared and added there, anything else is unequal to it.
     """
 
     def __init__(self, remote, target):
@@ -191,27 +228,71 @@ class _Proxy:
         object.__setattr__(self, "_target", target)
 
     def __call__(self, *arguments, **named):
-        return self._remote.call(self._target, "", arguments, named)
+        return self._remote.call(self._target, arguments, named)
 
     def __getattr__(self, name):
-        return self._remote.attribute(self._target, name)
+        # Libraries look for names such as __array_interface__, and would believe what they find.
+        if name.startswith("__") and name not in _PLAIN_NAMES:
+            raise AttributeError(name)
+        return self._remote.call("builtins.getattr", (self, name))
+
+    def __setattr__(self, name, value):
+        self._remote.call("builtins.setattr", (self, name, value))
+
+    def __delattr__(self, name):
+        self._remote.call("builtins.delattr", (self, name))
 
     def __len__(self):
-        return self._remote.call(self._target, "__len__", (), {})
+        return self._remote.call("builtins.len", (self,))
+
+    def __bool__(self):
+        return self._remote.call("builtins.bool", (self,)) is True
+
+    def __str__(self):
+        return str(self._remote.call("builtins.str", (self,)))
+
+    def __repr__(self):
+        return str(self._remote.call("builtins.repr", (self,)))
 
     def __getitem__(self, key):
-        return self._remote.call(self._target, "__getitem__", (key,), {})
+        return self._remote.call("operator.getitem", (self, key))
+
+    def __setitem__(self, key, value):
+        self._remote.call("operator.setitem", (self, key, value))
+
+    def __delitem__(self, key):
+        self._remote.call("operator.delitem", (self, key))
 
     def __iter__(self):
-        iterator = self._remote.call(self._target, "__iter__", (), {})
+        iterator = self._remote.call("builtins.iter", (self,))
         while True:
             try:
-                yield self._remote.call(iterator._target, "__next__", (), {})
+                yield self._remote.call("builtins.next", (iterator,))
             except StopIteration:
                 return
 
-    def __bool__(self):
-        return True
+    def __next__(self):
+        return self._remote.call("builtins.next", (self,))
+
+    def __instancecheck__(self, thing):
+        is_theirs = type(thing) is _Proxy
+        return is_theirs and self._remote.call("builtins.isinstance", (thing, self)) is True
+
+    __hash__ = object.__hash__
+
+
+def _operator(name):
+    def operate(self, other):
+        if type(other) is not _Proxy:
+            return NotImplemented
+        return self._remote.call(f"operator.{name}", (self, other))
+
+    return operate
+
+
+_PLAIN_NAMES = ("__name__", "__qualname__", "__doc__", "__annotations__")
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "add", "sub", "mul"):
+    setattr(_Proxy, f"__{_name}__", _operator(_name))
 
 
 class _Remote:
@@ -221,47 +302,59 @@ class _Remote:
         self._connection = connection
         self._names = list(classes)
         self._classes = classes
+        self._proxies = {}
+        self.untold = None
 
-    def call(self, target, attribute, arguments, named):
-        message = dumps([list(arguments), named], self._names)
-        reply = self._ask(target, attribute, message)
-        if "arguments" in reply:
-            self._update([list(arguments), named], loads(reply["arguments"], self._classes))
-        return self._value(reply)
-
-    def attribute(self, target, name):
-        return self._value(self._ask(target, name, None))
-
-    def _ask(self, target, attribute, arguments):
-        message = {"target": target, "attribute": attribute, "arguments": arguments}
-        _send(self._connection, message)
+    def call(self, target, arguments, named=None):
+        """Call the solution's function of a name or a number, or one of ``_OPERATIONS``."""
+        arguments, named = list(arguments), named or {}
+        try:
+            message = dumps([arguments, named], self._names, self._refer)
+        except UnknownTypeError as error:
+            self.untold = str(error)
+            raise
+        _send(self._connection, {"target": target, "arguments": message})
         reply = _receive(self._connection)
         if "raised" in reply:
-            name, text = map(str, reply["raised"])
-            kind = getattr(builtins, name, None)
-            if not isinstance(kind, type) or not issubclass(kind, Exception):
-                raise RuntimeError(f"{name}: {text}")
-            # It would end a loop of the tests before they have looked at everything.
-            if issubclass(kind, _LOOP_ENDS) and attribute != "__next__":
-                raise RuntimeError(f"{name}: {text}")
-            raise kind(text)
-        return reply
+            self._raise(target, *map(str, reply["raised"]))
+        if "arguments" in reply:
+            self._update([arguments, named], self._loads(reply["arguments"]))
+        return self._loads(reply["value"])
 
-    def _value(self, reply):
-        if "kept" in reply:
-            return _Proxy(self, int(reply["kept"]))
-        return loads(reply["value"], self._classes)
+    def proxy(self, target):
+        """Return the one proxy of a name or a number."""
+        return self._proxies.setdefault(target, _Proxy(self, target))
+
+    def _raise(self, target, name, text):
+        kind = getattr(builtins, name, None)
+        if not isinstance(kind, type) or not issubclass(kind, Exception):
+            raise RuntimeError(f"{name}: {text}")
+        # It would end a loop of the tests before they have looked at everything.
+        if issubclass(kind, _LOOP_ENDS) and target != "builtins.next":
+            raise RuntimeError(f"{name}: {text}")
+        raise kind(text)
+
+    def _refer(self, thing):
+        return thing._target if type(thing) is _Proxy else None
+
+    def _loads(self, text):
+        return loads(text, self._classes, lambda number: self.proxy(int(number)))
 
     def _update(self, before, after):
         """Give changeable arguments the content that they have after the call."""
         olds, news = [*before[0], *before[1].values()], [*after[0], *after[1].values()]
         for old, new in zip(olds, news, strict=True):
-            if isinstance(old, list) and isinstance(new, list):
+            if type(old) is not type(new):
+                continue
+            if isinstance(old, (list, bytearray)):
                 old[:] = new
-            elif isinstance(old, (dict, set)) and type(old) is type(new):
+            elif isinstance(old, collections.deque):
+                old.clear()
+                old.extend(new)
+            elif isinstance(old, (dict, set)):
                 old.clear()
                 old.update(new)
-            elif type(old).__name__ in self._classes and type(old) is type(new):
+            elif type(old).__name__ in self._classes:
                 old.__dict__.clear()
                 old.__dict__.update(new.__dict__)
 
@@ -283,6 +376,7 @@ def test():
         outcome = {"broken": _explain(error)}
     else:
         classes = {name: scope[name] for name in task["classes"]}
+        remote = None
         try:
             greeting = _receive(connection)
             if "failed" in greeting:
@@ -290,9 +384,12 @@ def test():
             remote = _Remote(connection, classes)
             for name, path in task["proxies"].items():
                 if path in greeting["names"] or "(" in path or path == task["entry"]:
-                    scope[name] = _Proxy(remote, path)
+                    scope[name] = remote.proxy(path)
             exec(tests, scope)
             outcome = {"passed": task["secret"]}
+        except UnknownTypeError as error:
+            told = remote is not None and remote.untold is not None
+            outcome = {"broken" if told else "failed": _explain(error)}
         except BaseException as error:
             outcome = {"failed": _explain(error)}
     result.write(json.dumps(outcome))

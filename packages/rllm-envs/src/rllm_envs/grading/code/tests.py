@@ -2,7 +2,7 @@
 
 - ``inputs`` and ``outputs``, with ``fn_name`` for calls: APPS, TACO.
 - ``tests``: dicts of ``input``, ``output`` and ``testtype``; ``metadata`` may name the function:
-  LiveCodeBench.
+  LiveCodeBench. To a method of ``Solution`` the names are known that LeetCode gives it.
 - ``test``, which defines ``check(candidate)``, and ``entry_point``: HumanEval, LeetCode.
 - ``test_list``, with ``test_setup_code``: MBPP.
 """
@@ -10,7 +10,9 @@
 import ast
 import builtins
 import json
+import re
 import symtable
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -33,6 +35,13 @@ class CallTest:
     """What must come back."""
     is_json: bool = True
     """Whether ``expected`` was written in JSON, which has no tuples."""
+    is_wrapped: bool = False
+    """Whether ``expected`` may be a list around what must come back, as APPS writes it."""
+
+    @property
+    def accepted(self) -> tuple[Any, ...]:
+        """What may come back."""
+        return (self.expected, self.expected[0]) if self.is_wrapped else (self.expected,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +131,28 @@ def _assertion_suite(task: Mapping[str, Any]) -> TestSuite:
         raise TaskError(f"'test_list' must be a list of assertions, got {excerpt(codes)}")
     prelude = _joined(task, ("test_setup_code", "test_imports"))
     known = _names_defined(prelude, "test_setup_code")
+    asked = task.get("entry_point")
     tests: list[AssertTest] = []
     for number, code in enumerate(codes):
-        used = _names_used(_text(code, f"test_list[{number}]"), f"test_list[{number}]")
-        tests.append(AssertTest(code, {name: name for name in sorted(used - known)}))
+        where = f"test_list[{number}]"
+        modules = _modules_used(_text(code, where), where) - known
+        used = _names_used(code, where) - known - modules
+        # A function may have the name of a built-in one, but then it has to be said.
+        names = {name for name in used if name == asked or name not in dir(builtins)}
+        imports = "".join(f"import {name}\n" for name in sorted(modules))
+        tests.append(AssertTest(imports + code, {name: name for name in sorted(names)}))
     first = next((name for test in tests for name in test.proxies), "")
-    return _suite(tests, str(task.get("entry_point") or first), prelude)
+    if tests and not first:
+        raise TaskError("no test in 'test_list' uses the solution; name it in 'entry_point'")
+    return _suite(tests, str(asked or first), prelude)
 
 
 def _suite(tests: Sequence[Test], entry: str, prelude: str) -> TestSuite:
     tree = _parsed(prelude, "prompt")
-    classes = tuple(node.name for node in tree.body if isinstance(node, ast.ClassDef))
+    # Objects of the class that is asked for stay where the solution is.
+    asked = re.split(r"[.(]", entry)[0]
+    defined = (node.name for node in tree.body if isinstance(node, ast.ClassDef))
+    classes = tuple(name for name in defined if name != asked)
     return TestSuite(tuple(tests), entry, prelude, classes)
 
 
@@ -150,11 +170,12 @@ def _input_output_suite(task: Mapping[str, Any]) -> TestSuite:
         pairs = zip(inputs, outputs, strict=True)
         tests = [StdinTest(_lines(i, "inputs"), _lines(o, "outputs")) for i, o in pairs]
         return TestSuite(tuple(tests), "")
+    is_wrapped = all(isinstance(output, list) and len(output) == 1 for output in outputs)
     calls: list[Test] = []
     for arguments, expected in zip(inputs, outputs, strict=True):
         if not isinstance(arguments, list):
             raise TaskError(f"the input of a call must be a list, got {excerpt(arguments)}")
-        calls.append(_call_test(arguments, expected))
+        calls.append(_call_test(arguments, expected, is_wrapped=is_wrapped))
     return TestSuite(tuple(calls), _identifier(name, "fn_name"))
 
 
@@ -191,16 +212,16 @@ def _case(case: Any, where: str, name: Any) -> Test:
     arguments, expected = case["input"], case["output"]
     if isinstance(arguments, str):
         # One argument a line, each in JSON.
-        arguments = [_json(line, where) for line in arguments.splitlines() if line.strip()]
+        arguments = [_json(line, where) for line in arguments.split("\n") if line.strip()]
         expected = _json(expected, where)
     if not isinstance(arguments, list):
         raise TaskError(f"{where}: the input of a call must be a list, got {excerpt(arguments)}")
     return _call_test(arguments, expected)
 
 
-def _call_test(arguments: list[Any], expected: Any) -> CallTest:
+def _call_test(arguments: list[Any], expected: Any, *, is_wrapped: bool = False) -> CallTest:
     try:
-        return CallTest(values.dumps([arguments, {}]), expected)
+        return CallTest(values.dumps([arguments, {}]), expected, is_wrapped=is_wrapped)
     except values.CrossingError as error:
         raise TaskError(f"a test cannot be used: {error}") from None
 
@@ -283,4 +304,17 @@ def _names_used(code: str, where: str) -> set[str]:
         table = tables.pop()
         tables += table.get_children()
         used |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
-    return used - _names_defined(code, where) - set(dir(builtins))
+    return used - _names_defined(code, where)
+
+
+def _modules_used(code: str, where: str) -> set[str]:
+    """Return the names of standard modules that code uses as such, without importing them.
+
+    It must not find under them what the solution has put there.
+    """
+    tree = _parsed(code, where)
+    owners = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    others = {node.id for node in names if id(node) not in owners}
+    others |= _names_defined(code, where)
+    return {node.id for node in names if node.id in sys.stdlib_module_names} - others

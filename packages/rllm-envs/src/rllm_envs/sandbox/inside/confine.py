@@ -26,6 +26,8 @@ _FIRST_RIGHTS = (1 << 13) - 1
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _NET_TCP = 3
+_MOST_THREADS = 4096
+"""Far more than programs need, far less than a system has; theirs, and those of all others."""
 _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 3
 
 
@@ -60,6 +62,10 @@ def limit_resources(*, cpu_seconds: int, memory_bytes: int, file_bytes: int) -> 
         resource.RLIMIT_NOFILE: (256, 256),
         resource.RLIMIT_CORE: (0, 0),
     }
+    threads = _threads_of_machine()
+    if threads:
+        # The kernel counts all threads of a user (and does not count those of root).
+        limits[resource.RLIMIT_NPROC] = (threads + _MOST_THREADS,) * 2
     for kind, (soft, hard) in limits.items():
         _, most = resource.getrlimit(kind)
         if most != resource.RLIM_INFINITY:
@@ -70,6 +76,24 @@ def limit_resources(*, cpu_seconds: int, memory_bytes: int, file_bytes: int) -> 
             if kind != resource.RLIMIT_AS or os.path.exists("/proc/self/statm"):
                 raise ConfineError(f"resource limit {kind} cannot be set") from None
             # macOS has no limit on address space.
+
+
+def _threads_of_machine() -> int:
+    """Return how many threads there are; 0 where the system does not say."""
+    try:
+        with open("/proc/loadavg", "rb") as file:
+            return int(file.read().split()[3].partition(b"/")[2])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def offer_to_be_killed() -> None:
+    """Have the kernel take this process, not one that matters, where memory runs out."""
+    try:
+        with open("/proc/self/oom_score_adj", "wb") as file:
+            file.write(b"1000")
+    except OSError:
+        pass  # there is no such file elsewhere than on Linux
 
 
 def address_space() -> int:

@@ -13,6 +13,7 @@ import gc
 import importlib
 import marshal
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -20,6 +21,10 @@ import sys
 from typing import NoReturn
 
 _MOST_CHANNELS = 8
+_LOOKS_FIRST = hasattr(os, "waitid")
+"""Whether what a child left can be killed before its number is given back; macOS learnt it late."""
+LIFELINE = 5
+"""Place of the lifeline among the descriptors of a request."""
 
 
 class ForkServer:
@@ -59,21 +64,26 @@ class ForkServer:
     def _accept(self) -> bool:
         """Fork for one request; return False when there will be no more."""
         size = socket.CMSG_SPACE((6 + _MOST_CHANNELS) * 4)
-        data, ancillary, _, _ = self._requests.recvmsg(1, size)
+        data, ancillary, flags, _ = self._requests.recvmsg(1, size)
         numbers = array.array("i")
         for level, kind, payload in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 numbers.frombytes(payload[: len(payload) - len(payload) % 4])
         if not data:
             return False
-        pid = os.fork()
+        try:
+            pid = -1 if flags & socket.MSG_CTRUNC else os.fork()
+        except OSError:  # there are no more processes, or no more memory
+            pid = -1
         if pid == 0:
             self._become_child(list(numbers))
-        request, stdin, stdout, stderr, ready, lifeline, *channels = numbers
-        for number in (request, stdin, stdout, stderr, ready, *channels):
-            os.close(number)
-        self._lifelines[pid] = socket.socket(fileno=lifeline)
-        self._selector.register(self._lifelines[pid], selectors.EVENT_READ, pid)
+        kept = LIFELINE if pid > 0 else None
+        for place, number in enumerate(numbers):
+            if place != kept:
+                os.close(number)  # of a lifeline, the other end then knows that there is no child
+        if kept is not None:
+            self._lifelines[pid] = socket.socket(fileno=numbers[LIFELINE])
+            self._selector.register(self._lifelines[pid], selectors.EVENT_READ, pid)
         return True
 
     def _become_child(self, numbers: list[int]) -> NoReturn:
@@ -108,10 +118,13 @@ class ForkServer:
 
     def _reap(self) -> None:
         for pid in list(self._lifelines):
-            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if _LOOKS_FIRST:
+                if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                    continue
+                _kill_group(pid)
+            ended, status, usage = os.wait4(pid, os.WNOHANG)
+            if not ended:
                 continue
-            _kill_group(pid)
-            _, status, usage = os.wait4(pid, 0)
             lifeline = self._lifelines.pop(pid)
             from report import REPORT
 
@@ -135,11 +148,21 @@ def _kill_group(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
+def _allow_descriptors() -> None:
+    """Take as many descriptors as the system gives: each child holds one here."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def main() -> None:
     """Load the modules named on the command line, say so with one byte, and serve."""
     sys.path.insert(0, os.path.dirname(__file__))
     import program  # noqa: F401  # loaded once, for all children
 
+    # Who started this may have blocked the signal that tells of a child's end.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    _allow_descriptors()
     requests = socket.socket(fileno=int(sys.argv[1]))
     paths, modules = marshal.loads(bytes.fromhex(sys.argv[2]))
     sys.path[1:] = paths

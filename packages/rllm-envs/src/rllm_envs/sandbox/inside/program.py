@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
+# The module signal makes enumerations, which takes longer than all else here.
+import _signal  # type: ignore[import-not-found]
 import fcntl
 import os
 import resource
 import sys
 
-from confine import ConfineError, end_with_parent, limit_resources, lock_down
+from confine import (
+    ConfineError,
+    end_with_parent,
+    limit_resources,
+    lock_down,
+    offer_to_be_killed,
+)
+from report import FRAME, SESSION_REPORT
 
 # Importing typing takes longer than all else that happens here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+_OWN_MODULES = ("program", "confine", "report")
 PROGRAM = "program.py"
 """The name that tracebacks show."""
 FIRST_CHANNEL = 3
 """Number of the first descriptor that a program is given beside its three streams."""
-
-
-_MOST_DESCRIPTORS = 1024
+_SPARE = 16
+"""Descriptors are kept from this number on until they get their own; greater than all of those."""
+_DESCRIPTOR_FOLDER = "/dev/fd"
 
 
 def take_descriptors(ready: int, channels: list[int]) -> int:
     """Give the channels the numbers from 3 on, close the rest, return the one of ``ready``."""
-    kept = [fcntl.fcntl(number, fcntl.F_DUPFD, _MOST_DESCRIPTORS // 2) for number in channels]
-    kept.append(fcntl.fcntl(ready, fcntl.F_DUPFD, _MOST_DESCRIPTORS // 2))
+    kept = [fcntl.fcntl(number, fcntl.F_DUPFD, _SPARE) for number in (*channels, ready)]
     for offset, number in enumerate(kept):
         os.dup2(number, FIRST_CHANNEL + offset)
-    os.closerange(FIRST_CHANNEL + len(kept), _MOST_DESCRIPTORS)
+    os.closerange(FIRST_CHANNEL + len(kept), _greatest_descriptor() + 1)
     return FIRST_CHANNEL + len(kept) - 1
+
+
+def _greatest_descriptor() -> int:
+    try:
+        return max(map(int, os.listdir(_DESCRIPTOR_FOLDER)))
+    except OSError:
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def run_request(request: dict[str, Any], ready: int) -> NoReturn:
@@ -39,6 +55,8 @@ def run_request(request: dict[str, Any], ready: int) -> NoReturn:
     ``ready`` gets one byte R, after which the program may run, or E and a reason. It is closed
     before the program starts, so what it says cannot come from the program.
     """
+    for name in _OWN_MODULES:
+        sys.modules.pop(name, None)  # a program may have modules of these names
     try:
         _prepare(request)
     except (ConfineError, OSError) as error:
@@ -65,9 +83,11 @@ def _prepare(request: dict[str, Any]) -> None:
     sys.path[:] = [*([work] if work else []), *request["path"]]
     sys.argv[:] = [PROGRAM]
     sys.dont_write_bytecode = True
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())  # who started this may have blocked some
     stdout: Any = sys.stdout
     stdout.reconfigure(line_buffering=True)  # what was printed is kept when the time is over
     _new_randomness()
+    offer_to_be_killed()
     limit_resources(**request["limits"])
     if request["lockdown"]:
         lock_down(**request["lockdown"])
@@ -79,6 +99,8 @@ def _new_randomness() -> None:
         sys.modules["random"].seed()
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
+    if "sympy.core.random" in sys.modules:
+        sys.modules["sympy.core.random"].rng.seed()
 
 
 def new_scope() -> dict[str, Any]:
@@ -159,29 +181,28 @@ def end(code: int) -> NoReturn:
 def _serve(request: dict[str, Any]) -> NoReturn:
     """Run programs one after the other in one scope: a frame in, a report of its end out.
 
-    A frame is a length of four bytes and then the source. The report's wait status is that of a
-    process that ended with the program's exit code; its times are of this program.
+    The report's wait status is that of a process that ended with the program's exit code; its
+    times are those of this process.
     """
     scope = new_scope()
     channel = FIRST_CHANNEL
     while True:
-        header = _read_exactly(channel, 4)
-        source = _read_exactly(channel, int.from_bytes(header, "big")).decode("utf-8")
+        number, size = FRAME.unpack(_read_exactly(channel, FRAME.size))
+        source = _read_exactly(channel, size).decode("utf-8")
         code = run(source, scope, echo=request["echo"])
         try:
             sys.stdout.flush()
             sys.stderr.flush()
         except (OSError, ValueError, AttributeError):
             pass  # the program has closed or replaced them
-        os.write(channel, _report(code))
+        os.write(channel, _report(number, code))
 
 
-def _report(code: int) -> bytes:
-    from report import REPORT
-
+def _report(number: int, code: int) -> bytes:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     unit = 1 if sys.platform == "darwin" else 1024
-    return REPORT.pack(code << 8, usage.ru_utime, usage.ru_stime, usage.ru_maxrss * unit)
+    used = (usage.ru_utime, usage.ru_stime, usage.ru_maxrss * unit)
+    return SESSION_REPORT.pack(number, code << 8, *used)
 
 
 def _read_exactly(channel: int, size: int) -> bytes:

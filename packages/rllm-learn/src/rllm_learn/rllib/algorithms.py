@@ -1,0 +1,197 @@
+"""A configuration and an `Algorithm` of RLlib for each algorithm of `rllm_learn.algorithms`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rllm_learn.rllib.algorithm import LLMAlgorithm
+from rllm_learn.rllib.config import LLMAlgorithmConfig
+
+
+class GRPO(LLMAlgorithm):
+    """Group Relative Policy Optimization; see `GRPOConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `GRPOConfig`."""
+        return GRPOConfig(cls)
+
+
+class GRPOConfig(LLMAlgorithmConfig):
+    """Group Relative Policy Optimization; see `rllm_learn.algorithms.grpo`.
+
+    Example:
+        ```python
+        config = (
+            GRPOConfig()
+            .environment("rllm/Calculator-v0")
+            .model("tiny")
+            .lora(rank=8)
+            .env_runners(num_env_runners=1)
+            .engine(num_engines=1)
+            .learners(num_learners=2)
+            .training(lr=3e-3, group_size=8)
+            .evaluation(evaluation_interval=10)
+        )
+        algo = config.build_algo()
+        print(algo.train()["env_runners"]["episode_return_mean"])
+        ```
+    """
+
+    algorithm_name: ClassVar[str] = "grpo"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name grpo_trainer`."""
+        super().__init__(algo_class or GRPO)
+
+
+class DrGRPO(LLMAlgorithm):
+    """GRPO without its divisions by deviation and length; see `DrGRPOConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `DrGRPOConfig`."""
+        return DrGRPOConfig(cls)
+
+
+class DrGRPOConfig(LLMAlgorithmConfig):
+    """GRPO without its divisions by deviation and length; see `rllm_learn.algorithms.dr_grpo`."""
+
+    algorithm_name: ClassVar[str] = "dr_grpo"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name dr_grpo_trainer`."""
+        super().__init__(algo_class or DrGRPO)
+
+
+class DAPO(LLMAlgorithm):
+    """Decoupled Clip and Dynamic Sampling Policy Optimization; see `DAPOConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `DAPOConfig`."""
+        return DAPOConfig(cls)
+
+
+class DAPOConfig(LLMAlgorithmConfig):
+    """Decoupled Clip and Dynamic Sampling Policy Optimization; see `rllm_learn.algorithms.dapo`."""
+
+    algorithm_name: ClassVar[str] = "dapo"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name dapo_trainer`."""
+        super().__init__(algo_class or DAPO)
+
+
+class GSPO(LLMAlgorithm):
+    """Group Sequence Policy Optimization; see `GSPOConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `GSPOConfig`."""
+        return GSPOConfig(cls)
+
+
+class GSPOConfig(LLMAlgorithmConfig):
+    """Group Sequence Policy Optimization; see `rllm_learn.algorithms.gspo`."""
+
+    algorithm_name: ClassVar[str] = "gspo"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name gspo_trainer`."""
+        super().__init__(algo_class or GSPO)
+
+
+class CISPO(LLMAlgorithm):
+    """Clipped Importance Sampling Policy Optimization; see `CISPOConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `CISPOConfig`."""
+        return CISPOConfig(cls)
+
+
+class CISPOConfig(LLMAlgorithmConfig):
+    """Clipped Importance Sampling Policy Optimization; see `rllm_learn.algorithms.cispo`."""
+
+    algorithm_name: ClassVar[str] = "cispo"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name cispo_trainer`."""
+        super().__init__(algo_class or CISPO)
+
+
+class RLOO(LLMAlgorithm):
+    """REINFORCE Leave-One-Out; see `RLOOConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `RLOOConfig`."""
+        return RLOOConfig(cls)
+
+
+class RLOOConfig(LLMAlgorithmConfig):
+    """REINFORCE Leave-One-Out; see `rllm_learn.algorithms.rloo`."""
+
+    algorithm_name: ClassVar[str] = "rloo"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name rloo_trainer`."""
+        super().__init__(algo_class or RLOO)
+
+
+class ReMax(LLMAlgorithm):
+    """REINFORCE with the greedy rollout as its baseline; see `ReMaxConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `ReMaxConfig`."""
+        return ReMaxConfig(cls)
+
+
+class ReMaxConfig(LLMAlgorithmConfig):
+    """REINFORCE with the greedy rollout as its baseline; see `rllm_learn.algorithms.remax`."""
+
+    algorithm_name: ClassVar[str] = "remax"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name remax_trainer`."""
+        super().__init__(algo_class or ReMax)
+
+
+class REINFORCE(LLMAlgorithm):
+    """REINFORCE; see `REINFORCEConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `REINFORCEConfig`."""
+        return REINFORCEConfig(cls)
+
+
+class REINFORCEConfig(LLMAlgorithmConfig):
+    """REINFORCE; see `rllm_learn.algorithms.reinforce`."""
+
+    algorithm_name: ClassVar[str] = "reinforce"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name reinforce_trainer`."""
+        super().__init__(algo_class or REINFORCE)
+
+
+class REINFORCEPlusPlus(LLMAlgorithm):
+    """REINFORCE++; see `REINFORCEPlusPlusConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `REINFORCEPlusPlusConfig`."""
+        return REINFORCEPlusPlusConfig(cls)
+
+
+class REINFORCEPlusPlusConfig(LLMAlgorithmConfig):
+    """REINFORCE++; see `rllm_learn.algorithms.reinforce_plus_plus`."""
+
+    algorithm_name: ClassVar[str] = "reinforce_plus_plus"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name reinforce_plus_plus_trainer`."""
+        super().__init__(algo_class or REINFORCEPlusPlus)
