@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-PAGES = ["docs/agents.md", "docs/execution-engine.md", "packages/rllm-agents/README.md"]
+PAGES = [
+    "docs/agents.md",
+    "docs/execution-engine.md",
+    "docs/workflows.md",
+    "packages/rllm-agents/README.md",
+]
 SNIPPET = re.compile(r"(<!-- needs a model -->\n)?```python\n(.*?)```", re.DOTALL)
 
 

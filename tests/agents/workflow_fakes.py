@@ -68,6 +68,15 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
+async def answer(workflow: Any, task: Any) -> None:
+    """Ask the task's question once, as a solver, who is right where it says so."""
+    solver = workflow.new_trajectory("solver")
+    output = await workflow.rollout_engine.get_model_response(
+        [user(str(task["question"]))], trajectory=solver
+    )
+    solver.steps[0].reward = float(output.text.startswith("right"))
+
+
 def workflow_of(function: Callable[..., Any]) -> type[Workflow]:
     """A Workflow whose `run` is a function of the workflow and the task."""
 

@@ -178,6 +178,36 @@ class _Worker:
                 return
 
 
+async def call_in_thread(
+    threads: EnvThreads, function: Callable[[], Any], name: str, timeout_seconds: float | None
+) -> Outcome:
+    """Make a call in a thread and return its outcome.
+
+    Args:
+        threads: Where it runs.
+        function: What to call.
+        name: What it is called in errors.
+        timeout_seconds: How long it may take; None: no bound. It runs on in any case.
+
+    Raises:
+        EpisodeFailure: It took longer, or too many calls hang already.
+    """
+    threads.refuse_if_hung()
+    call = threads.start(function)
+    try:
+        outcome = await call.wait(timeout_seconds)
+    except BaseException:
+        call.give_up()
+        raise
+    if outcome is None:
+        call.give_up()
+        raise EpisodeFailure(
+            TerminationReason.ENV_STEP_TIMEOUT,
+            f"{name} took longer than step_timeout={timeout_seconds} s",
+        )
+    return outcome
+
+
 def contain(function: Callable[[], Any]) -> Outcome:
     """Call a function and keep whatever it raises, exits and cancellations included."""
     try:

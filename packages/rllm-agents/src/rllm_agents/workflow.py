@@ -18,6 +18,7 @@ from rllm_agents.agent_calls import (
     trajectory_of,
 )
 from rllm_agents.attribution import finite_number
+from rllm_agents.call_threads import call_in_thread
 from rllm_agents.env_calls import EnvSession
 from rllm_agents.errors import EpisodeFailure, TerminationEvent, in_words
 from rllm_agents.recorded_engine import RecordedEngine, step_of
@@ -174,27 +175,18 @@ class Workflow(ABC):
             Exception: What it raised.
         """
         setting = self.rollout_engine.setting
-        seconds = setting.model.limits.step_timeout_seconds
-        setting.threads.refuse_if_hung()
-        call = setting.threads.start(lambda: function(*arguments, **keywords))
-        try:
-            outcome = await call.wait(seconds)
-        except BaseException:
-            call.give_up()
-            raise
         name = getattr(function, "__name__", "a function")
-        if outcome is None:
-            call.give_up()
-            raise EpisodeFailure(
-                TerminationReason.ENV_STEP_TIMEOUT,
-                f"{name} took longer than step_timeout={seconds} s",
-            )
+        outcome = await call_in_thread(
+            setting.threads,
+            lambda: function(*arguments, **keywords),
+            name,
+            setting.model.limits.step_timeout_seconds,
+        )
         if isinstance(outcome.error, Exception):
             raise outcome.error
         if outcome.error is not None:
-            raise EpisodeFailure(
-                _FAILURE, f"{name} raised {in_words(outcome.error)}"
-            ) from outcome.error
+            words = f"{name} raised {in_words(outcome.error)}"
+            raise EpisodeFailure(_FAILURE, words) from outcome.error
         return outcome.value
 
     async def grade(self, reward_function: Callable[..., Any], task: Any, answer: str) -> float:
