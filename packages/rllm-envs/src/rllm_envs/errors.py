@@ -69,5 +69,8 @@ class ContractError(RllmEnvsError, AssertionError):
 
 def excerpt(value: object, limit: int = 80) -> str:
     """Return the start of ``repr(value)``, at most ``limit`` characters, for error messages."""
-    text = repr(value) if not isinstance(value, str) else repr(value[: limit + 1])
+    try:
+        text = repr(value) if not isinstance(value, str) else repr(value[: limit + 1])
+    except (ValueError, RecursionError):  # a number of thousands of digits, or nested without end
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -131,7 +131,7 @@ def _assertion_suite(task: Mapping[str, Any]) -> TestSuite:
         raise TaskError(f"'test_list' must be a list of assertions, got {excerpt(codes)}")
     prelude = _joined(task, ("test_setup_code", "test_imports"))
     known = _names_defined(prelude, "test_setup_code")
-    asked = task.get("entry_point")
+    asked = _entry_point(task) if task.get("entry_point") is not None else ""
     tests: list[AssertTest] = []
     for number, code in enumerate(codes):
         where = f"test_list[{number}]"
@@ -144,7 +144,7 @@ def _assertion_suite(task: Mapping[str, Any]) -> TestSuite:
     first = next((name for test in tests for name in test.proxies), "")
     if tests and not first:
         raise TaskError("no test in 'test_list' uses the solution; name it in 'entry_point'")
-    return _suite(tests, str(asked or first), prelude)
+    return _suite(tests, asked or first, prelude)
 
 
 def _suite(tests: Sequence[Test], entry: str, prelude: str) -> TestSuite:
