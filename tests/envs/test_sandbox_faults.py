@@ -265,3 +265,19 @@ def test_programs_run_where_the_system_knows_no_descriptors_of_processes():
         print(len(os.listdir("/proc/self/fd")) - before)
     """
     assert _run_script(script).split() == ["text", "3", "6", "timeout", "0"]
+
+
+def test_files_that_are_deleted_while_they_are_open_count(sandbox):
+    code = (
+        "import os, time\n"
+        "for number in range(40):\n"
+        "    file = os.open('f', os.O_CREAT | os.O_RDWR)\n"
+        "    os.unlink('f')\n"
+        "    os.write(file, bytes(900_000))\n"
+        "    time.sleep(0.01)\n"
+        "time.sleep(5)"
+    )
+    result = sandbox.run(code, writable_bytes=MIB)
+    assert result.status == "disk_limit"
+    few = code.replace("range(40)", "range(1)").replace("sleep(5)", "sleep(0.2)")
+    assert sandbox.run(few, writable_bytes=MIB).status == "ok"
