@@ -248,3 +248,27 @@ def test_outputs_of_apps_may_be_wrapped():
 def test_noise_on_stderr_is_no_output():
     noisy = "import sys\nsys.stderr.write('debug ' * 50_000)\n" + PROGRAM
     assert grade(STDIN, noisy).is_correct
+
+
+def test_functions_that_pytest_would_run_are_run():
+    task = {
+        "entry_point": "add",
+        "test": (
+            "def test_one():\n    assert add(1, 2) == 3\ndef test_two(): assert add(0, 0) == 0\n"
+        ),
+    }
+    assert grade(task, ADD).is_correct
+    assert grade(task, "def add(a, b): return 3").outcome == "wrong"
+    assert grade(task, "").outcome == "error"
+
+
+def test_what_one_call_holds_does_not_add_up_over_the_calls():
+    task = {
+        "entry_point": "Solution().size",
+        "test": "def check(candidate):\n    for _ in range(40): assert candidate(1) == 30_000_000",
+    }
+    solution = (
+        "class Solution:\n    def size(self, x):\n        self.held = bytearray(30_000_000)\n"
+        "        return len(self.held)\n"
+    )
+    assert grade(task, solution, memory_bytes=2**28).is_correct

@@ -271,6 +271,7 @@ def test_a_program_is_completed_by_its_prompt():
     [
         ("3\n", "3", True), ("a b\nc", "a b  \nc\n\n", True), ("1.50", "1.5", True),
         ("1 2", "1\n2", False), ("1e2", "100", True), ("abc", "ABC", False), ("", "x", False),
+        ("0010", "10", False), ("10", "0010", False), ("0.50", "0.5", True), ("0", "-0.0", True),
         ("nan", "NaN", False), ("1" * 500, "1" * 500 + ".0", False),
     ],
 )  # fmt: skip

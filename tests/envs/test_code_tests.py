@@ -55,6 +55,10 @@ def test_cases_of_livecodebench_are_read_from_their_json():
     suite = read_tests(task)
     assert suite.entry_point == "add"
     assert suite.tests == (CallTest(values.dumps([[[1, 2], 3], {}]), 6),)
+    lines = [{"input": '"a\u2028b"', "output": "1", "testtype": "functional"}]
+    assert read_tests({"tests": lines, "fn_name": "f"}).tests == (
+        CallTest(values.dumps([["a\u2028b"], {}]), 1),
+    )
     stdin = [{"input": "1", "output": "2", "testtype": "stdin"}]
     assert read_tests({"test_cases": stdin}).tests == (StdinTest("1", "2"),)
     nested = {"input_output": json.dumps({"inputs": ["1"], "outputs": ["2"]})}
@@ -78,10 +82,15 @@ def test_cases_of_livecodebench_are_read_from_their_json():
         ({"tests": [{"input": "1", "output": "1", "testtype": "x"}]}, "stdin or functional"),
         ({"tests": [{"input": "1", "output": "1", "testtype": "functional"}]}, "must name"),
         ({"test": "def check(c", "entry_point": "f"}, "is no Python"),
+        ({"test": "def tests(f): assert f()", "entry_point": "f"}, "runs nothing"),
+        ({"test": "class T:\n    def test_f(self): f()", "entry_point": "f"}, "runs nothing"),
+        ({"test_list": ["def t(): assert f()"]}, "runs nothing"),
         ({"test": "x", "entry_point": ""}, "must name the function"),
         ({"test": "x", "entry_point": "f; g"}, "must name a function"),
         ({"test_list": "assert f()"}, "must be a list of assertions"),
         ({"test_list": ["assert f() =="]}, "is no Python"),
+        ({"test_list": ["assert f(1)"], "entry_point": 10**5000}, "a value of type int"),
+        ({"test_list": ["assert len([1]) == 1"]}, "uses the solution"),
         ({"tests": [{"input": "1", "output": "1"}] * 1001}, "more than 1000"),
     ],
 )

@@ -89,6 +89,7 @@ def test_hostile_text_is_read_in_linear_time(text):
 def test_an_excerpt_is_short_whatever_the_value():
     assert excerpt("abc") == "'abc'"
     assert len(excerpt("x" * 10**6)) == 80
+    assert excerpt([10**5000]) == "a value of type list"
     assert len(excerpt({"key": "x" * 1000})) == 80
 
 

@@ -1,3 +1,4 @@
+import threading
 import time
 
 import pytest
@@ -168,3 +169,15 @@ def test_it_is_known_by_name_in_an_environment():
     call = {"id": "c", "function": {"name": "python", "arguments": '{"code": "2 ** 10"}'}}
     observation, *_ = env.step([call])
     assert observation == {"tool_outputs": {"c": "1024"}}
+
+
+def test_first_calls_at_once_share_their_variables():
+    tool = PythonTool(persistent=True, timeout=5)
+    code = "n = globals().get('n', 0) + 1"
+    threads = [threading.Thread(target=tool.call, args=({"code": code},)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert tool.call({"code": "n"}).text == "8"
+    tool.close()

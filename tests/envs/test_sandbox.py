@@ -29,7 +29,7 @@ def test_a_good_program_prints_its_answer(sandbox):
     assert (result.status, result.exit_code, result.signal) == ("ok", 0, None)
     assert (result.stdout, result.stderr, result.truncated) == ("42\n", "", False)
     assert 0 < result.cpu_seconds < 5
-    assert 4 * MIB < result.max_rss_bytes < 500 * MIB
+    assert 0 <= result.max_rss_bytes < 500 * MIB
 
 
 def test_an_exception_is_shown_with_the_programs_lines_only(sandbox):

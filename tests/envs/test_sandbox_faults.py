@@ -265,3 +265,33 @@ def test_programs_run_where_the_system_knows_no_descriptors_of_processes():
         print(len(os.listdir("/proc/self/fd")) - before)
     """
     assert _run_script(script).split() == ["text", "3", "6", "timeout", "0"]
+
+
+def test_files_that_are_deleted_while_they_are_open_count(sandbox):
+    code = (
+        "import os, time\n"
+        "for number in range(40):\n"
+        "    file = os.open('f', os.O_CREAT | os.O_RDWR)\n"
+        "    os.unlink('f')\n"
+        "    os.write(file, bytes(900_000))\n"
+        "    time.sleep(0.01)\n"
+        "time.sleep(5)"
+    )
+    result = sandbox.run(code, writable_bytes=MIB)
+    assert result.status == "disk_limit"
+    few = code.replace("range(40)", "range(1)").replace("sleep(5)", "sleep(0.2)")
+    assert sandbox.run(few, writable_bytes=MIB).status == "ok"
+
+
+@pytest.mark.parametrize("fork_server", [True, False])
+def test_the_memory_of_a_great_program_is_told_and_never_that_of_this_process(fork_server):
+    script = f"""
+    from rllm_envs.sandbox import Sandbox
+    with Sandbox(fork_server={fork_server}, modules=[]) as sandbox:
+        print(sandbox.run("held = bytearray(300 * 2**20)").max_rss_bytes // 2**20)
+        held = bytearray(600 * 2**20)
+        print(sandbox.run("held = 1").max_rss_bytes // 2**20)
+    """
+    great, small = map(int, _run_script(script).split())
+    assert 300 <= great < 400
+    assert 0 <= small < 100

@@ -41,6 +41,24 @@ def holds_more_than(folder: str, *, entries: int, size: int) -> bool:
     return total > size
 
 
+def deleted_bytes(pid: int, folder: str) -> int:
+    """Return the bytes on the disk of files that a process has open and that have no name.
+
+    Only files of the disk that the folder is on count; 0 where the system does not show them.
+    """
+    total = 0
+    with contextlib.suppress(OSError):
+        disk, opened = os.stat(folder).st_dev, f"/proc/{pid}/fd"
+        sizes: dict[int, int] = {}
+        for number in os.listdir(opened):
+            with contextlib.suppress(OSError):
+                file = os.stat(f"{opened}/{number}")
+                if stat.S_ISREG(file.st_mode) and not file.st_nlink and file.st_dev == disk:
+                    sizes[file.st_ino] = file.st_blocks * _BLOCK_BYTES
+        total = sum(sizes.values())
+    return total
+
+
 def remove_folder(folder: str) -> None:
     """Remove a folder and all in it, however deep and with whatever rights; links stay links.
 

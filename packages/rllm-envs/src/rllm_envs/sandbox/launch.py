@@ -110,7 +110,9 @@ class FreshChild:
                 raise SandboxError(f"a program cannot be watched: {error}") from error
             raise
         self._process, self.ended = started, self._end.descriptor
-        self._is_wrapped = bool(confinement.prefix)
+        # Linux counts what this process held as the peak of a process that it starts.
+        self._inherited_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self.is_wrapped = bool(confinement.prefix)
         self.stdout, self.stderr = self._pipes.stdout, self._pipes.stderr
         self.ready, self.folder = self._pipes.ready, self._pipes.folder
         self.given_bytes = self._pipes.given_bytes
@@ -141,10 +143,11 @@ class FreshChild:
         code = os.waitstatus_to_exitcode(status)
         self._process.returncode = code
         # A shell's way to say which signal it was, and bubblewrap's.
-        if self._is_wrapped and 0 < code - _SHELL_SIGNAL_BASE <= _LAST_SIGNAL:
+        if self.is_wrapped and 0 < code - _SHELL_SIGNAL_BASE <= _LAST_SIGNAL:
             code = _SHELL_SIGNAL_BASE - code
         unit = 1 if sys.platform == "darwin" else 1024
-        return _exit(code, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit)
+        peak = usage.ru_maxrss * unit if usage.ru_maxrss > self._inherited_peak else 0
+        return _exit(code, usage.ru_utime + usage.ru_stime, peak)
 
     def close(self) -> None:
         """Close the descriptors and remove the folder."""
@@ -167,6 +170,7 @@ class ForkedChild:
         self._lifeline = lifeline
         self.stdout, self.stderr, self.ready = pipes.stdout, pipes.stderr, pipes.ready
         self.folder, self.given_bytes = pipes.folder, pipes.given_bytes
+        self.is_wrapped = server.is_wrapped
         self.ended = lifeline.fileno()
 
     def kill(self) -> None:
@@ -215,6 +219,7 @@ class ForkServer:
 
     def __init__(self, confinement: Confinement, modules: Sequence[str] = ()) -> None:
         self._confinement = confinement
+        self.is_wrapped = bool(confinement.prefix)
         self._lock = threading.Lock()
         self.owner = os.getpid()
         self.is_lost = False

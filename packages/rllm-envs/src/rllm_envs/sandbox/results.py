@@ -41,7 +41,10 @@ class SandboxResult:
     cpu_seconds: float
     """Processor time of its process, starting the interpreter included."""
     max_rss_bytes: int
-    """Greatest resident memory of its process."""
+    """Greatest resident memory of its process.
+
+    0 where the system does not tell: a fresh process that used less than this one has held.
+    """
 
 
 @dataclass(frozen=True, slots=True)

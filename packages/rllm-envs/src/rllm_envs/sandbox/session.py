@@ -101,7 +101,7 @@ class _SessionProcess:
             raise
         self.stdout, self.stderr = self._child.stdout, self._child.stderr
         self.ready, self.folder = self._child.ready, self._child.folder
-        self.given_bytes = 0
+        self.given_bytes, self.is_wrapped = 0, self._child.is_wrapped
         self.ended = self._channel.fileno()
         self.is_alive = True
         self._report = b""
@@ -110,8 +110,9 @@ class _SessionProcess:
         if not is_readable(self.ready, START_SECONDS):
             self.end()
             raise SandboxError(f"a session did not start within {START_SECONDS:g} s")
-        if os.read(self.ready, 1) != b"R":
-            reason = os.read(self.ready, 2000).decode("utf-8", "replace")
+        said = os.read(self.ready, 2000)
+        if said[:1] != b"R":
+            reason = said[1:].decode("utf-8", "replace")
             self.end()
             raise SandboxError(f"the sandbox cannot start a session: {reason}")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rllm_envs.errors import SandboxError
-from rllm_envs.sandbox.folders import holds_more_than
+from rllm_envs.sandbox.folders import deleted_bytes, holds_more_than
 from rllm_envs.sandbox.results import Limits, SandboxResult, Status
 
 START_SECONDS = 30.0
@@ -53,13 +53,15 @@ class Child(Protocol):
     stderr: int
     """Descriptor to read."""
     ready: int
-    """Descriptor that tells R when the program starts, or E and a reason."""
+    """Descriptor that tells R and a process number when the program starts, or E and a reason."""
     ended: int
     """Descriptor that becomes readable when the process has ended."""
     folder: str
     """Its own folder; empty where it has none."""
     given_bytes: int
     """Room on the disk for the files that it was given."""
+    is_wrapped: bool
+    """Whether it is in a namespace, where processes have other numbers."""
 
     def kill(self) -> None:
         """Kill the process and its group; harmless when it has ended."""
@@ -206,6 +208,9 @@ class Watch:
 
     def _is_folder_full(self) -> bool:
         size = self._limits.writable_bytes + self._child.given_bytes
+        number = bytes(self._ready[1:])
+        if number.isdigit() and not self._child.is_wrapped:
+            size -= deleted_bytes(int(number), self._child.folder)
         return holds_more_than(self._child.folder, entries=_MOST_ENTRIES, size=size)
 
     def _result(self, broken: Status | None, end: Exit) -> SandboxResult:

@@ -1,6 +1,7 @@
 """``PythonTool``: runs code of an agent in the sandbox."""
 
 import signal
+import threading
 
 from rllm_envs.errors import EnvArgumentError, SandboxError, ToolError
 from rllm_envs.sandbox import (
@@ -17,6 +18,7 @@ MAX_CODE_LENGTH = 100_000
 _MOST_OUTPUT_BYTES = 2**20
 """What is read of a program; what is shown is less."""
 _ERROR_LINES = 12
+_making_session = threading.Lock()  # not in the tool, which has to be fit for pickling
 
 
 class PythonTool(Tool):
@@ -105,14 +107,15 @@ class PythonTool(Tool):
         )
 
     def _own_session(self) -> SandboxSession:
-        if self._session is None:
-            sandbox = self._sandbox or default_sandbox()
-            if not isinstance(sandbox, Sandbox):
-                raise SandboxError(
-                    f"persistent=True needs a sandbox on this machine, not {sandbox.description}"
-                )
-            self._session = SandboxSession(sandbox, self._limits)
-        return self._session
+        sandbox = self._sandbox or default_sandbox()
+        if not isinstance(sandbox, Sandbox):
+            raise SandboxError(
+                f"persistent=True needs a sandbox on this machine, not {sandbox.description}"
+            )
+        with _making_session:
+            if self._session is None:
+                self._session = SandboxSession(sandbox, self._limits)
+            return self._session
 
     def _answer(self, result: SandboxResult) -> str:
         text = result.stdout

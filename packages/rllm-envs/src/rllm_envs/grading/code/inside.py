@@ -187,8 +187,10 @@ class _Served:
         if isinstance(reference, int):
             return self._kept[reference]
         thing = _resolve(self._scope, reference)
-        self._references[id(thing)] = reference
-        self._kept.append(thing)  # or another thing might get its identity
+        # A method of a new object goes with it; what it holds must not add up over the calls.
+        if "(" not in reference and id(thing) not in self._references:
+            self._references[id(thing)] = reference
+            self._kept.append(thing)  # or another thing might get its identity
         return thing
 
     def _refer(self, thing):

@@ -3,7 +3,8 @@
 - ``inputs`` and ``outputs``, with ``fn_name`` for calls: APPS, TACO.
 - ``tests``: dicts of ``input``, ``output`` and ``testtype``; ``metadata`` may name the function:
   LiveCodeBench. To a method of ``Solution`` the names are known that LeetCode gives it.
-- ``test``, which defines ``check(candidate)``, and ``entry_point``: HumanEval, LeetCode.
+- ``test``, which defines ``check(candidate)`` or functions ``test_...()``, or asserts, and
+  ``entry_point``: HumanEval, LeetCode.
 - ``test_list``, with ``test_setup_code``: MBPP.
 """
 
@@ -118,9 +119,11 @@ def _check_suite(task: Mapping[str, Any]) -> TestSuite:
     entry = _entry_point(task)
     prelude = _joined(task, ("prompt", "test_setup_code", "test_imports"))
     test = _text(task["test"], "test")
-    names = _names_defined(test, "test")
-    if "check" in names:
+    if "check" in _names_defined(test, "test"):
         test += f"\ncheck({entry if '(' not in entry else '__candidate'})\n"
+    elif functions := _test_functions(test):
+        test += "".join(f"\n{name}()" for name in functions) + "\n"
+    _check_it_runs(test, "test")
     proxies = {"__candidate" if "(" in entry else entry: entry}
     return _suite([AssertTest(test, proxies)], entry, prelude)
 
@@ -131,11 +134,12 @@ def _assertion_suite(task: Mapping[str, Any]) -> TestSuite:
         raise TaskError(f"'test_list' must be a list of assertions, got {excerpt(codes)}")
     prelude = _joined(task, ("test_setup_code", "test_imports"))
     known = _names_defined(prelude, "test_setup_code")
-    asked = task.get("entry_point")
+    asked = _entry_point(task) if task.get("entry_point") is not None else ""
     tests: list[AssertTest] = []
     for number, code in enumerate(codes):
         where = f"test_list[{number}]"
         modules = _modules_used(_text(code, where), where) - known
+        _check_it_runs(code, where)
         used = _names_used(code, where) - known - modules
         # A function may have the name of a built-in one, but then it has to be said.
         names = {name for name in used if name == asked or name not in dir(builtins)}
@@ -144,7 +148,7 @@ def _assertion_suite(task: Mapping[str, Any]) -> TestSuite:
     first = next((name for test in tests for name in test.proxies), "")
     if tests and not first:
         raise TaskError("no test in 'test_list' uses the solution; name it in 'entry_point'")
-    return _suite(tests, str(asked or first), prelude)
+    return _suite(tests, asked or first, prelude)
 
 
 def _suite(tests: Sequence[Test], entry: str, prelude: str) -> TestSuite:
@@ -305,6 +309,25 @@ def _names_used(code: str, where: str) -> set[str]:
         tables += table.get_children()
         used |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
     return used - _names_defined(code, where)
+
+
+def _test_functions(code: str) -> list[str]:
+    """Return the functions that pytest would run: named ``test...``, without parameters."""
+    functions = [n for n in _parsed(code, "test").body if isinstance(n, ast.FunctionDef)]
+    return [n.name for n in functions if n.name.startswith("test") and not ast.unparse(n.args)]
+
+
+def _check_it_runs(code: str, where: str) -> None:
+    """Raise :class:`TaskError` where code only defines: it would run to its end whatever comes."""
+    defines = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+    for node in _parsed(code, where).body:
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not isinstance(node, defines) and not is_text:
+            return
+    raise TaskError(
+        f"{where!r} runs nothing: it needs assertions, a function check(candidate), or functions "
+        f"test_...() without parameters, got {excerpt(code)}"
+    )
 
 
 def _modules_used(code: str, where: str) -> set[str]:

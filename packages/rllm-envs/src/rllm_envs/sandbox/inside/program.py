@@ -52,8 +52,8 @@ def _greatest_descriptor() -> int:
 def run_request(request: dict[str, Any], ready: int) -> NoReturn:
     """Confine this process, say so on ``ready``, run the program and end.
 
-    ``ready`` gets one byte R, after which the program may run, or E and a reason. It is closed
-    before the program starts, so what it says cannot come from the program.
+    ``ready`` gets R and this process's number, after which the program may run, or E and a reason.
+    It is closed before the program starts, so what it says cannot come from the program.
     """
     for name in _OWN_MODULES:
         sys.modules.pop(name, None)  # a program may have modules of these names
@@ -62,7 +62,7 @@ def run_request(request: dict[str, Any], ready: int) -> NoReturn:
     except (ConfineError, OSError) as error:
         os.write(ready, b"E" + str(error).encode("utf-8", "replace")[:2000])
         os._exit(1)
-    os.write(ready, b"R")
+    os.write(ready, b"R%d" % os.getpid())
     os.close(ready)
     if request["session"]:
         _serve(request)
