@@ -40,8 +40,8 @@ test-gymnasium:  ## Every environment on each supported Gymnasium, from wheels i
 wheels:  ## Build the three wheels into dist/.
 	uv build --wheel --all-packages --out-dir dist
 
-docs:  ## Write docs/configuration.md, docs/envs/ and the tree of README.md again.
-	$(RUN) python scripts/write_readme_tree.py
+docs:  ## Write docs/configuration.md, docs/envs/ and docs/source-tree.md again.
+	$(RUN) python scripts/write_tree_page.py
 	$(RUN) python scripts/write_configuration_page.py
 	$(RUN) python scripts/write_env_pages.py
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    "script", ["write_configuration_page.py", "write_readme_tree.py", "write_env_pages.py"]
+    "script", ["write_configuration_page.py", "write_tree_page.py", "write_env_pages.py"]
 )
 def test_a_generated_page_is_up_to_date(script):
     run = subprocess.run(
@@ -32,8 +32,7 @@ def test_every_setting_has_a_meaning_on_the_page():
 
 
 def test_every_file_of_the_tree_says_what_it_is():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    tree = readme.partition("<!-- tree: make docs -->")[2].partition("<!-- end of tree -->")[0]
+    tree = (ROOT / "docs" / "source-tree.md").read_text(encoding="utf-8")
     names = [line.split() for line in tree.splitlines() if ".py" in line]
     assert len(names) > 50
     assert [words[0] for words in names if len(words) < 2] == []

@@ -1,3 +1,5 @@
+from importlib.util import find_spec
+
 import gymnasium
 import numpy as np
 import pytest
@@ -84,7 +86,9 @@ def test_make_vec_returns_the_pool_and_its_spec_makes_it_again():
         pool.close()
 
 
-@pytest.mark.parametrize("env_id", [entry.id for entry in CATALOG])
+@pytest.mark.parametrize(
+    "env_id", [e.id for e in CATALOG if not e.extra or find_spec(e.extra.replace("-", "_"))]
+)
 def test_every_env_of_the_catalog_plays_in_a_pool(env_id):
     envs = gymnasium.make_vec(env_id, num_envs=2, autoreset_mode="Disabled")
     singles = [gymnasium.make(env_id) for _ in range(2)]

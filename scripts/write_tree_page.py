@@ -1,7 +1,7 @@
-"""Write README.md's tree: one line per file, the first sentence of what the file says of itself.
+"""Write docs/source-tree.md: one line per file, the first sentence of what the file says of itself.
 
-`uv run python scripts/write_readme_tree.py` writes it; with `--check` it writes nothing and leaves
-with exit code 1 where the tree is out of date.
+`uv run python scripts/write_tree_page.py` writes it; with `--check` it writes nothing and leaves
+with exit code 1 where the page is out of date.
 """
 
 from __future__ import annotations
@@ -13,8 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
-BEGIN, END = "<!-- tree: make docs -->\n```\n", "```\n<!-- end of tree -->"
+PAGE = ROOT / "docs" / "source-tree.md"
+HEAD = """\
+# The source tree
+
+Each file in a line, as it says of itself; written by `make docs`.
+[One datum](one-datum.md) follows a task through them.
+
+"""
 WIDTH = 36
 
 TOP = {
@@ -71,16 +77,14 @@ def _line(name: str, meaning: str) -> str:
 
 
 def main() -> int:
-    """Write or check the tree; return the exit code."""
-    text = README.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    old, _, after = rest.partition(END)
+    """Write or check the page; return the exit code."""
+    text = f"{HEAD}```\n{tree()}```\n"
     if "--check" in sys.argv[1:]:
-        if old == tree():
+        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
             return 0
-        print("README.md's tree is out of date: run `make docs`", file=sys.stderr)
+        print("docs/source-tree.md is out of date: run `make docs`", file=sys.stderr)
         return 1
-    README.write_text(f"{before}{BEGIN}{tree()}{END}{after}", encoding="utf-8")
+    PAGE.write_text(text, encoding="utf-8")
     return 0
 
 
