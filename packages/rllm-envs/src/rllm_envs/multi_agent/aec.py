@@ -3,7 +3,6 @@
 import copy
 from typing import Any
 
-import numpy as np
 from gymnasium.utils.seeding import np_random
 
 from rllm_envs.errors import EpisodeError, MissingDependencyError
@@ -11,6 +10,7 @@ from rllm_envs.multi_agent.checks import check_integer
 from rllm_envs.multi_agent.game import Referee, TurnGame
 from rllm_envs.multi_agent.shell import (
     RENDER_MODES,
+    TaskOfSeed,
     TextObs,
     Transcript,
     check_split,
@@ -19,8 +19,6 @@ from rllm_envs.multi_agent.shell import (
     text_spaces,
 )
 from rllm_envs.multi_agent.single_agent_view import MAX_RETRIES
-from rllm_envs.spaces import UnicodeText
-from rllm_envs.tasks import Task
 
 try:
     from pettingzoo import AECEnv
@@ -30,7 +28,7 @@ except ImportError as error:
     ) from error
 
 
-class TextAECEnv(AECEnv[str, str, str]):
+class TextAECEnv(TaskOfSeed, AECEnv[str, str, str]):
     r"""A ``TurnGame`` behind PettingZoo's AEC interface; observations and actions are text.
 
     The observation of an agent holds the rules and all that this agent may know, and nothing that
@@ -85,34 +83,6 @@ class TextAECEnv(AECEnv[str, str, str]):
         self.action_spaces = dict(text_spaces(self.game.agents))
         self._transcript = Transcript(render_mode)
         self._referee = Referee(self.game, max_retries)
-        self._task: Task | None = None
-        self._np_random: np.random.Generator | None = None
-
-    @property
-    def np_random(self) -> np.random.Generator:
-        """The generator that tasks are drawn from, seeded by ``reset``."""
-        if self._np_random is None:
-            self._np_random, _ = np_random()
-        return self._np_random
-
-    @property
-    def task(self) -> Task:
-        """A copy of the current task, which holds all that is hidden.
-
-        Raises:
-            EpisodeError: ``reset`` has not been called.
-        """
-        if self._task is None:
-            raise EpisodeError("there is no task before the first reset(); call reset() first")
-        return copy.deepcopy(self._task)
-
-    def observation_space(self, agent: str) -> UnicodeText:
-        """Return the space of the agent's observations."""
-        return self.observation_spaces[agent]  # type: ignore[return-value]
-
-    def action_space(self, agent: str) -> UnicodeText:
-        """Return the space of the agent's actions."""
-        return self.action_spaces[agent]  # type: ignore[return-value]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a game.

@@ -4,13 +4,13 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from gymnasium.utils.seeding import np_random
 
 from rllm_envs.errors import EpisodeError, MissingDependencyError
 from rllm_envs.multi_agent.game import SimultaneousGame
 from rllm_envs.multi_agent.shell import (
     RENDER_MODES,
+    TaskOfSeed,
     TextObs,
     Transcript,
     check_split,
@@ -18,8 +18,6 @@ from rllm_envs.multi_agent.shell import (
     make_game,
     text_spaces,
 )
-from rllm_envs.spaces import UnicodeText
-from rllm_envs.tasks import Task
 
 try:
     from pettingzoo import ParallelEnv
@@ -29,7 +27,7 @@ except ImportError as error:
     ) from error
 
 
-class TextParallelEnv(ParallelEnv[str, str, str]):
+class TextParallelEnv(TaskOfSeed, ParallelEnv[str, str, str]):
     r"""A ``SimultaneousGame`` behind PettingZoo's parallel interface; all is text.
 
     Each round all agents write a move in ``\boxed{}``. A text without a legal move counts as the
@@ -78,34 +76,6 @@ class TextParallelEnv(ParallelEnv[str, str, str]):
         self.observation_spaces = dict(text_spaces(self.game.agents))
         self.action_spaces = dict(text_spaces(self.game.agents))
         self._transcript = Transcript(render_mode)
-        self._task: Task | None = None
-        self._np_random: np.random.Generator | None = None
-
-    @property
-    def np_random(self) -> np.random.Generator:
-        """The generator that tasks are drawn from, seeded by ``reset``."""
-        if self._np_random is None:
-            self._np_random, _ = np_random()
-        return self._np_random
-
-    @property
-    def task(self) -> Task:
-        """A copy of the current task, which holds all that is hidden.
-
-        Raises:
-            EpisodeError: ``reset`` has not been called.
-        """
-        if self._task is None:
-            raise EpisodeError("there is no task before the first reset(); call reset() first")
-        return copy.deepcopy(self._task)
-
-    def observation_space(self, agent: str) -> UnicodeText:
-        """Return the space of the agent's observations."""
-        return self.observation_spaces[agent]  # type: ignore[return-value]
-
-    def action_space(self, agent: str) -> UnicodeText:
-        """Return the space of the agent's actions."""
-        return self.action_spaces[agent]  # type: ignore[return-value]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None

@@ -1,5 +1,6 @@
 """What the PettingZoo classes of turns and of rounds share; PettingZoo itself is not needed."""
 
+import copy
 import importlib
 import inspect
 import sys
@@ -7,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
+from gymnasium.utils.seeding import np_random
 
 from rllm_envs.core import SPLITS
-from rllm_envs.errors import EnvArgumentError, TaskError, excerpt
+from rllm_envs.errors import EnvArgumentError, EpisodeError, TaskError, excerpt
 from rllm_envs.multi_agent.checks import check_choice
 from rllm_envs.multi_agent.game import TextGame, draw_task
 from rllm_envs.spaces import MAX_SHARED_LENGTH, UnicodeText
@@ -56,6 +58,41 @@ class Transcript:
     def render(self) -> str | None:
         """Return the text so far in mode "ansi"; None in the other modes."""
         return "\n".join(self.lines) if self.render_mode == "ansi" else None
+
+
+class TaskOfSeed:
+    """What the PettingZoo environments share: the current task, its generator, and the spaces."""
+
+    observation_spaces: dict[str, Any]
+    action_spaces: dict[str, Any]
+    _task: Task | None = None
+    _np_random: np.random.Generator | None = None
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The generator that tasks are drawn from, seeded by ``reset``."""
+        if self._np_random is None:
+            self._np_random, _ = np_random()
+        return self._np_random
+
+    @property
+    def task(self) -> Task:
+        """A copy of the current task, which holds all that is hidden.
+
+        Raises:
+            EpisodeError: ``reset`` has not been called.
+        """
+        if self._task is None:
+            raise EpisodeError("there is no task before the first reset(); call reset() first")
+        return copy.deepcopy(self._task)
+
+    def observation_space(self, agent: str) -> UnicodeText:
+        """Return the space of the agent's observations."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> UnicodeText:
+        """Return the space of the agent's actions."""
+        return self.action_spaces[agent]
 
 
 def make_game(game: GameT | str, kind: type[GameT], arguments: Mapping[str, Any]) -> GameT:

@@ -110,8 +110,7 @@ class FreshChild:
                 raise SandboxError(f"a program cannot be watched: {error}") from error
             raise
         self._process, self.ended = started, self._end.descriptor
-        # Linux counts what this process held as the peak of a process that it starts.
-        self._inherited_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self._inherited_peak = _own_peak()
         self.is_wrapped = bool(confinement.prefix)
         self.stdout, self.stderr = self._pipes.stdout, self._pipes.stderr
         self.ready, self.folder = self._pipes.ready, self._pipes.folder
@@ -147,7 +146,7 @@ class FreshChild:
             code = _SHELL_SIGNAL_BASE - code
         unit = 1 if sys.platform == "darwin" else 1024
         peak = usage.ru_maxrss * unit if usage.ru_maxrss > self._inherited_peak else 0
-        return _exit(code, usage.ru_utime + usage.ru_stime, peak)
+        return Exit.of_code(code, usage.ru_utime + usage.ru_stime, peak)
 
     def close(self) -> None:
         """Close the descriptors and remove the folder."""
@@ -198,7 +197,7 @@ class ForkedChild:
                 "processes or memory"
             )
         status, user, system, max_rss = REPORT.unpack(report)
-        return _exit(os.waitstatus_to_exitcode(status), user + system, max_rss)
+        return Exit.of_code(os.waitstatus_to_exitcode(status), user + system, max_rss)
 
     def close(self) -> None:
         """Close the descriptors and remove the folder."""
@@ -319,10 +318,16 @@ class ForkServer:
             self._process.wait()
 
 
-def _exit(code: int, cpu_seconds: float, max_rss_bytes: int) -> Exit:
-    if code < 0:
-        return Exit(None, -code, cpu_seconds, max_rss_bytes)
-    return Exit(code, None, cpu_seconds, max_rss_bytes)
+def _own_peak() -> int:
+    """Return the most kilobytes that this process has held; 0 where the system does not tell.
+
+    Linux counts them as the peak of each process that this one starts.
+    """
+    with contextlib.suppress(OSError), open("/proc/self/status", "rb") as file:
+        for line in file:
+            if line.startswith(b"VmHWM:"):
+                return int(line.split()[1])
+    return 0
 
 
 def is_readable(descriptor: int, seconds: float) -> bool:

@@ -42,6 +42,14 @@ class Exit:
     cpu_seconds: float
     """User and system time."""
     max_rss_bytes: int
+
+    @classmethod
+    def of_code(cls, code: int, cpu_seconds: float, max_rss_bytes: int) -> "Exit":
+        """Return the end of a process by its code, negative for a signal."""
+        if code < 0:
+            return cls(None, -code, cpu_seconds, max_rss_bytes)
+        return cls(code, None, cpu_seconds, max_rss_bytes)
+
     """Greatest resident memory."""
 
 
