@@ -42,6 +42,7 @@ class Exit:
     cpu_seconds: float
     """User and system time."""
     max_rss_bytes: int
+    """Greatest resident memory; 0 where it is not known."""
 
     @classmethod
     def of_code(cls, code: int, cpu_seconds: float, max_rss_bytes: int) -> "Exit":
@@ -49,8 +50,6 @@ class Exit:
         if code < 0:
             return cls(None, -code, cpu_seconds, max_rss_bytes)
         return cls(code, None, cpu_seconds, max_rss_bytes)
-
-    """Greatest resident memory."""
 
 
 class Child(Protocol):
