@@ -57,8 +57,8 @@ EXPECTED = {
     "": TerminationReason.ENV_DONE,
     "close": TerminationReason.ENV_DONE,
     "error": TerminationReason.ENV_EXCEPTION,
-    "exit": TerminationReason.ENV_EXCEPTION,
-    "cancel": TerminationReason.ENV_EXCEPTION,
+    "exit": TerminationReason.ENV_EXIT,
+    "cancel": TerminationReason.ENV_LEAKED_CANCEL,
     "nan": TerminationReason.ENV_BAD_REWARD,
     "text": TerminationReason.ENV_BAD_REWARD,
 }

@@ -27,7 +27,7 @@ from rllm_envs.vector.wire import UnsendableError
 # How long a call that was given up may still run before `close` is called beside it.
 _GRACE_SECONDS = 0.5
 # No model reads as much; a renderer or a server would choke on it.
-MAX_OBSERVATION_CHARACTERS = 4 * 2**20
+MAX_OBSERVATION_CHARACTERS = 8 * 2**20
 # What an error is of; by name where it comes from another process.
 _REASONS: tuple[tuple[TerminationReason, tuple[type[BaseException], ...]], ...] = (
     (TerminationReason.GRADER_ERROR, (GradingError, ReferenceAnswerError)),

@@ -95,9 +95,12 @@ async def play_attempt(
         limits=limits,
     )
     play = _Play(request, setting, env, attempt)
+    # What is left of the budget, where there is one for all attempts.
+    left = attempt.seconds_left
+    seconds = limits.trajectory_timeout_seconds if left is None else left
     error: EpisodeFailure | None = None
     try:
-        async with asyncio.timeout(attempt.seconds_left):
+        async with asyncio.timeout(seconds):
             reason = await play.run()
     except TimeoutError:
         reason = TerminationReason.TIMEOUT
