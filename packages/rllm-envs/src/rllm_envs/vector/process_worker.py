@@ -11,7 +11,8 @@ a request and is answered by one line of standard output; ``wire`` says how valu
     {"do": "release"}                                          closes the environment
     {"do": "close"}                                            and ends the process as well
 
-``call`` is answered with ``{"value": what the method returns}``, all others with None.
+``call`` is answered with ``{"value": what the method returns}``, awaited where it is awaitable, all
+others with None.
 
 Whatever the environment raises is answered with ``{"error": [names, message]}``, the names of
 its class and of all bases. What it prints goes to standard error, so it cannot disturb the answers.
@@ -21,9 +22,11 @@ input closes, and on Linux the kernel ends it, and all that it started, when the
 even where the environment never gives the interpreter back.
 """
 
+import asyncio
 import contextlib
 import fcntl
 import importlib
+import inspect
 import os
 import queue
 import sys
@@ -57,6 +60,7 @@ class _Server:
     def __init__(self) -> None:
         self.is_closed = False
         self._env: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def answer(self, line: bytes) -> bytes:
         try:
@@ -70,8 +74,8 @@ class _Server:
         if kind == "call":
             attribute = self._attribute(request["name"])
             if callable(attribute):
-                return attribute(*request.get("arguments", ()), **request.get("named", {}))
-            return attribute
+                attribute = attribute(*request.get("arguments", ()), **request.get("named", {}))
+            return self._awaited(attribute)
         if kind == "make":
             self._env = _made(request)
         elif kind == "set":
@@ -81,8 +85,20 @@ class _Server:
             env, self._env = self._env, None
             close = getattr(env, "close", None)
             if close is not None:
-                close()
+                self._awaited(close())
         return None
+
+    def _awaited(self, value: Any) -> Any:
+        """Return a value, or what it gives when it is awaited."""
+        if not inspect.isawaitable(value):
+            return value
+
+        async def wait() -> Any:
+            return await value
+
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(wait())
 
     def _attribute(self, name: str) -> Any:
         get = getattr(self._env, "get_wrapper_attr", None)
