@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fault_env import NUM_GRADING, RELEASE, FaultyEnv, open_environments, true_reward
-from fault_plan import MAX_RETRIES, NUM_TURNS, REQUEST_SECONDS, STEP_SECONDS, Faults
+from fault_plan import NUM_TURNS, Deadlines, Faults
 from fault_server import ByteTokenizer, FaultServer
 
 from rllm_agents import AgentExecutionEngine, ChatAgent, Episode
@@ -22,6 +22,16 @@ from rllm_agents.run_progress import RunProgress
 
 Stop = Callable[[Sequence[Episode]], bool]
 """Whether a run is to be cancelled, given the episodes that have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetting:
+    """How the engine of a run is made."""
+
+    isolation: str = "thread"
+    num_parallel: int = 128
+    """Most episodes in flight."""
+    deadlines: Deadlines = field(default_factory=Deadlines)
 
 
 @dataclass(frozen=True)
@@ -69,9 +79,8 @@ class Row:
 def run_row(
     name: str,
     plan: Sequence[Faults],
+    setting: RunSetting,
     *,
-    isolation: str = "thread",
-    num_parallel: int = 128,
     bound_seconds: float = float("inf"),
     stop: Stop | None = None,
     grade_seconds: float = 0.0,
@@ -82,8 +91,7 @@ def run_row(
     Args:
         name: Of the row.
         plan: Faults of each episode.
-        isolation: Of the engine.
-        num_parallel: Most episodes in flight.
+        setting: Of the engine.
         bound_seconds: What the wall-clock time is held against.
         stop: When to cancel; None: never.
         grade_seconds: How long each verdict takes.
@@ -102,7 +110,7 @@ def run_row(
             for episode, faults in enumerate(plan)
         ]
         start = time.perf_counter()
-        with _engine(server, isolation, num_parallel) as engine:
+        with _engine(server, setting) as engine:
             ended, tasks_left, cancel_seconds = asyncio.run(_play(engine, tasks, stop))
             wall = time.perf_counter() - start
             progress = engine.progress
@@ -112,7 +120,7 @@ def run_row(
         ended,
         progress,
         name=name,
-        isolation=isolation,
+        isolation=setting.isolation,
         envs_open=envs_open,
         tasks_left=tasks_left,
         descriptors_left=len(os.listdir("/proc/self/fd")) - before[0],
@@ -155,22 +163,25 @@ def _row(ended: Sequence[Episode], progress: RunProgress, **figures: Any) -> Row
     )
 
 
-def _engine(server: FaultServer, isolation: str, num_parallel: int) -> AgentExecutionEngine:
+def _engine(server: FaultServer, setting: RunSetting) -> AgentExecutionEngine:
+    deadlines = setting.deadlines
+    request_seconds = deadlines.request_seconds
     return AgentExecutionEngine(
         agent_class=ChatAgent,
         env_class=FaultyEnv,
         engine_name="openai",
         rollout_engine_args={
             "base_url": server.base_url,
-            "request_timeout": REQUEST_SECONDS,
-            "max_retries": MAX_RETRIES,
+            "request_timeout": request_seconds,
+            "max_retries": deadlines.max_retries,
         },
         tokenizer=ByteTokenizer(),
-        isolation=isolation,
-        n_parallel_agents=num_parallel,
-        step_timeout=STEP_SECONDS,
-        call_timeout=(2 + MAX_RETRIES) * REQUEST_SECONDS,
-        trajectory_timeout=60.0 + 10 * REQUEST_SECONDS,
+        isolation=setting.isolation,
+        n_parallel_agents=setting.num_parallel,
+        step_timeout=deadlines.step_seconds,
+        # Deadlines of requests come first: the client owns their retries.
+        call_timeout=2.0 * deadlines.delay("unanswered"),
+        trajectory_timeout=60.0 + 10.0 * request_seconds,
     )
 
 

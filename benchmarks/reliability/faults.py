@@ -21,8 +21,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fault_plan import KINDS, SHARE, Kind, draw_faults, wall_bound
-from fault_runs import Row, is_grading, run_row
+from fault_plan import KINDS, SHARE, Deadlines, Kind, draw_faults, wall_bound
+from fault_runs import Row, RunSetting, is_grading, run_row
 
 BEGIN, END = "<!-- table of faults -->", "<!-- end of table -->"
 PROCESS_TOO = ("synchronous hang", "grader hangs")
@@ -56,17 +56,17 @@ def main() -> None:
 def _rows(num_episodes: int, num_parallel: int) -> Iterator[Row]:
     """Run the rows, one after the other."""
     clean: dict[str, float] = {}
+    deadlines = Deadlines()
 
     def run(name: str, kinds: Sequence[Kind], isolation: str = "thread", **changes: Any) -> Row:
         plan = draw_faults(kinds, num_episodes)
-        bound = wall_bound(plan, num_parallel, clean.get(isolation, float("inf")))
+        bound = wall_bound(plan, deadlines, num_parallel, clean.get(isolation, float("inf")))
         reasons = frozenset(reason for kind in kinds for reason in kind.reasons)
         together = frozenset({"env_protocol"}) if len(kinds) > 1 else frozenset[str]()
         return run_row(
             name,
             plan,
-            isolation=isolation,
-            num_parallel=num_parallel,
+            RunSetting(isolation, num_parallel, deadlines),
             bound_seconds=bound,
             allowed=reasons | together,
             **changes,

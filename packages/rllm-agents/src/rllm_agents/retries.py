@@ -14,13 +14,16 @@ from rllm_agents.limits import check_seconds
 from rllm_agents.types import Episode, TerminationReason
 from rllm_envs.errors import InfrastructureError, SandboxUnavailableError
 from rllm_envs.vector.env_process import EnvHungError, EnvRaisedError
+from rllm_envs.vector.wire import UnsendableError
 
 _MAX_BACKOFF_SECONDS = 30.0
 _MAX_RETRY_AFTER_SECONDS = 60.0
 _MAX_CAUSES = 32
 # What stays wrong, though it is of a kind that may pass.
-_FINAL = (SandboxUnavailableError, GaveUpError, EnvHungError)
-_TRANSIENT_NAMES = frozenset({"TransientError", "ConnectionError", "InfrastructureError"})
+_FINAL = (SandboxUnavailableError, GaveUpError, EnvHungError, UnsendableError)
+_TRANSIENT = (TransientError, ConnectionError, InfrastructureError)
+_FINAL_NAMES = frozenset(kind.__name__ for kind in _FINAL)
+_TRANSIENT_NAMES = frozenset(kind.__name__ for kind in _TRANSIENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,5 +167,6 @@ def _may_pass(error: BaseException) -> bool:
     if isinstance(error, EpisodeFailure):
         return error.is_transient
     if isinstance(error, EnvRaisedError):  # what it raised, not that it did so in a process
-        return not _TRANSIENT_NAMES.isdisjoint(error.kinds)
-    return isinstance(error, TransientError | ConnectionError | InfrastructureError)
+        kinds = set(error.kinds)
+        return bool(kinds & _TRANSIENT_NAMES) and not kinds & _FINAL_NAMES
+    return isinstance(error, _TRANSIENT)
