@@ -11,11 +11,11 @@ import pytest
 from agents_fakes import CountingEnv, Ledger, ThreadedEnv
 
 from rllm_agents.call_threads import EnvThreads
-from rllm_agents.env_calls import EnvSession
+from rllm_agents.env_calls import MAX_OBSERVATION_CHARACTERS, EnvSession
 from rllm_agents.errors import EpisodeFailure
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.types import TerminationReason
-from rllm_envs.errors import GradingError, ReferenceAnswerError
+from rllm_envs.errors import GradingError, ReferenceAnswerError, SandboxUnavailableError
 
 
 def in_session(
@@ -71,7 +71,8 @@ def test_whatever_an_environment_raises_is_its_episodes_failure(env_class, place
     ledger = Ledger()
     task = {"fault": f"{place}:{kind}", "ledger": ledger}
     failure, _, _ = in_session(task, reset_and_step, env_class=env_class)
-    assert failure.reason is TerminationReason.ENV_EXCEPTION
+    reasons = {"exit": TerminationReason.ENV_EXIT, "cancel": TerminationReason.ENV_LEAKED_CANCEL}
+    assert failure.reason is reasons.get(kind, TerminationReason.ENV_EXCEPTION)
     assert "of the environment raised" in str(failure)
     assert ledger.is_balanced
 
@@ -134,6 +135,57 @@ def test_a_grader_that_fails_is_told_apart_from_its_environment(error: Exception
 
     failure, _, _ = in_session({}, reset_and_step, env_class=Ungraded)
     assert failure.reason is TerminationReason.GRADER_ERROR
+
+
+@pytest.mark.parametrize("shape", ["text", "bytes", "mapping"])
+def test_an_observation_beyond_what_any_model_reads_is_refused(shape: str) -> None:
+    text = "x" * (MAX_OBSERVATION_CHARACTERS + 1)
+    question: Any = {"text": text, "bytes": text.encode(), "mapping": {"a": [text[1:], "bc"]}}
+    failure, _, _ = in_session({"question": question[shape]}, reset_and_step)
+    assert failure.reason is TerminationReason.ENV_OBS_TOO_LARGE
+    result, _, _ = in_session({"question": text[1:]}, reset_and_step)
+    assert result[2] is True
+
+
+def test_a_sandbox_that_fails_is_told_apart_from_its_environment() -> None:
+    class Sandboxed(CountingEnv):
+        def step(self, action: Any) -> Any:
+            raise SandboxUnavailableError("no Landlock")
+
+    failure, _, _ = in_session({}, reset_and_step, env_class=Sandboxed)
+    assert failure.reason is TerminationReason.SANDBOX_ERROR
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize("kind", ["", "error", "exit", "cancel", "hang"])
+def test_coroutine_methods_are_awaited_and_contained(kind: str, blocking: bool) -> None:
+    class Asynchronous(CountingEnv):
+        async def step(self, action: Any) -> Any:
+            await asyncio.sleep(60.0 if kind == "hang" else 0.0)
+            return super().step(action)
+
+        async def close(self) -> None:
+            await asyncio.sleep(0.0)
+            super().close()
+
+    Asynchronous.blocking = blocking
+    ledger = Ledger()
+    task = {"fault": f"step:{kind}" if kind != "hang" else "", "ledger": ledger}
+    result, problem, threads = in_session(
+        task, reset_and_step, env_class=Asynchronous, step_timeout_seconds=0.2
+    )
+    reasons = {
+        "error": TerminationReason.ENV_EXCEPTION,
+        "exit": TerminationReason.ENV_EXIT,
+        "cancel": TerminationReason.ENV_LEAKED_CANCEL,
+        "hang": TerminationReason.ENV_STEP_TIMEOUT,
+    }
+    if kind:
+        assert result.reason is reasons[kind]
+    else:
+        assert result[1] == 1.0
+    assert (problem, threads.num_hung) == (None, 0)
+    assert ledger.is_balanced
 
 
 @pytest.mark.parametrize("place", ["init", "reset", "step"])

@@ -309,6 +309,9 @@ def test_the_renderer_keeps_thoughts_on_request(thinking: str, num_records: int)
         ({"max_steps": 0}, "max_steps"),
         ({"gamma": 1.5}, r"gamma must be in \[0, 1\]"),
         ({"step_timeout": -1}, "step_timeout"),
+        ({"call_timeout": 0}, "call_timeout"),
+        ({"retry_limit": 0}, "retry_limit must be at least 1, got 0"),
+        ({"isolation": "sandbox"}, "isolation must be one of thread, process"),
         ({"rollout_engine": ByteEngine("a"), "tokenizer": object()}, "tokenizer"),
         ({"renderer_args": {"thinking": "keep"}}, "no effect without a tokenizer"),
         (

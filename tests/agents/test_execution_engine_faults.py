@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from agents_fakes import (
 from rllm_agents import (
     AgentExecutionEngine,
     Episode,
+    RunProgress,
     TerminationReason,
 )
 
@@ -57,8 +59,8 @@ EXPECTED = {
     "": TerminationReason.ENV_DONE,
     "close": TerminationReason.ENV_DONE,
     "error": TerminationReason.ENV_EXCEPTION,
-    "exit": TerminationReason.ENV_EXCEPTION,
-    "cancel": TerminationReason.ENV_EXCEPTION,
+    "exit": TerminationReason.ENV_EXIT,
+    "cancel": TerminationReason.ENV_LEAKED_CANCEL,
     "nan": TerminationReason.ENV_BAD_REWARD,
     "text": TerminationReason.ENV_BAD_REWARD,
 }
@@ -135,6 +137,56 @@ def test_cancelling_a_run_ends_it_within_two_seconds_and_leaves_nothing(env_clas
     assert asyncio.run(main()) < 2.0
     assert len(ledger.opened) > 0
     assert ledger.is_balanced
+
+
+def test_an_engine_that_does_not_listen_does_not_keep_a_cancelled_run_from_ending() -> None:
+    class Deaf(ByteEngine):
+        async def generate(self, request: Any) -> Any:
+            deadline = time.perf_counter() + 4.0
+            while time.perf_counter() < deadline:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.05)
+            return await super().generate(request)
+
+    async def main() -> float:
+        engine = make_engine(rollout_engine=Deaf("a"))
+        run = asyncio.create_task(engine.execute_tasks([{}] * 20))
+        await asyncio.sleep(0.1)
+        start = time.perf_counter()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        seconds = time.perf_counter() - start
+        await asyncio.sleep(4.0 - seconds)  # let them end, for a clean loop
+        engine.close()
+        return seconds
+
+    assert asyncio.run(main()) < 2.0
+
+
+def test_every_request_is_accounted_for_at_any_time() -> None:
+    def total(progress: RunProgress) -> int:
+        ended = progress.completed + progress.failed + progress.cancelled
+        return progress.waiting + progress.in_flight + ended
+
+    async def main(engine: AgentExecutionEngine) -> None:
+        faults = ["", "step:error", "", "reset:exit"]
+        tasks = [{"fault": faults[i % 4], "rewards": [0.0] * (1 + i % 3)} for i in range(40)]
+        async for _ in engine.stream_tasks(tasks):
+            now = engine.progress
+            assert (now.submitted, total(now)) == (40, 40)
+            assert now.in_flight <= 4
+        assert engine.progress == RunProgress(submitted=40, completed=20, failed=20)
+        stream = engine.stream_tasks([{}] * 10)
+        async for _ in stream:
+            break
+        await stream.aclose()
+        now = engine.progress
+        assert (now.submitted, now.waiting, now.in_flight, total(now)) == (50, 0, 0, 50)
+        assert now.cancelled > 0
+
+    with make_engine(rollout_engine=ByteEngine("a", seconds=0.002), n_parallel_agents=4) as engine:
+        asyncio.run(main(engine))
 
 
 def test_an_error_of_the_progress_callback_reaches_the_caller() -> None:

@@ -238,8 +238,8 @@ R = TerminationReason
     [
         ("reset", ValueError("no board"), R.ENV_EXCEPTION),
         ("step", ValueError("no move"), R.ENV_EXCEPTION),
-        ("step", SystemExit(1), R.ENV_EXCEPTION),
-        ("step", asyncio.CancelledError(), R.ENV_EXCEPTION),
+        ("step", SystemExit(1), R.ENV_EXIT),
+        ("step", asyncio.CancelledError(), R.ENV_LEAKED_CANCEL),
         ("last", (1, 2), R.ENV_EXCEPTION),
         ("last", bad_reward, R.ENV_BAD_REWARD),
         ("last", ("view", 0.0, False, False, None), R.ENV_PROTOCOL),

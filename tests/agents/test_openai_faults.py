@@ -53,7 +53,7 @@ def test_wrong_lengths_fail_the_episode_and_say_so() -> None:
     with FakeServer() as server:
         server.change = change
         (episode,) = play(server, [{}])
-    assert episode.termination_reason == TerminationReason.LLM_ERROR
+    assert episode.termination_reason == TerminationReason.LLM_BAD_RESPONSE
     assert "2 logprobs for 1 token ids" in str(episode.error)
     assert episode.reward is None
 
@@ -63,7 +63,7 @@ def test_a_server_that_is_down_is_named_in_every_episode() -> None:
         base_url = server.base_url
     episodes = play(server, [{}] * 3, rollout_engine_args={"max_retries": 1})
     for episode in episodes:
-        assert episode.termination_reason == TerminationReason.LLM_ERROR
+        assert episode.termination_reason == TerminationReason.LLM_CONNECTION
         assert f"{base_url}/models: cannot be reached" in str(episode.error)
         assert "(2 attempts)" in str(episode.error)
 

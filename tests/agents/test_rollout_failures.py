@@ -71,7 +71,9 @@ def test_an_engine_that_fails_or_answers_no_completion_is_an_llm_error(
     episode = play_episode(
         {"ledger": ledger}, engine=BrokenEngine(lambda: answer), renderer=bytes_renderer()
     )
-    assert episode.termination_reason is TerminationReason.LLM_ERROR
+    is_answer = not isinstance(answer, BaseException)
+    expected = TerminationReason.LLM_BAD_RESPONSE if is_answer else TerminationReason.LLM_ERROR
+    assert episode.termination_reason is expected
     assert message in (episode.error or "")
     assert (episode.reward, episode.trajectory.reward) == (None, None)
     assert not episode.is_correct

@@ -166,6 +166,7 @@ def test_a_fault_ends_its_own_episode_typed_and_without_a_reward(kind: str) -> N
         rollout_engine=engine,
         workflow_timeout=0.3,
         n_parallel_tasks=1,
+        retry_limit=1,
     )
     assert time.perf_counter() - start < 2.5
     assert faulty.termination_reason is FAULTS[kind]

@@ -24,6 +24,7 @@ from rllm_agents.renderer import Renderer
 from rllm_agents.rollout import RolloutSetting, run_episode
 from rllm_agents.rollout_engines import RolloutEngine, ScriptedEngine
 from rllm_agents.rollout_requests import RolloutRequest
+from rllm_agents.run_progress import RunProgress
 from rllm_agents.types import (
     Action,
     Completion,
@@ -63,6 +64,7 @@ __all__ = [
     "RolloutLimits",
     "RolloutRequest",
     "RolloutSetting",
+    "RunProgress",
     "SamplingParams",
     "ScriptedEngine",
     "Step",

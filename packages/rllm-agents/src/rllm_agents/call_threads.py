@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,6 +206,35 @@ async def call_in_thread(
             f"{name} took longer than step_timeout={timeout_seconds} s",
         )
     return outcome
+
+
+async def contain_awaitable(
+    call: Callable[[], Awaitable[Any]], timeout_seconds: float | None
+) -> Outcome | None:
+    """Await a call in the caller's own task and keep what it raises.
+
+    Only what ends that task is raised: its cancellation, KeyboardInterrupt, GeneratorExit.
+
+    Args:
+        call: What to call and await.
+        timeout_seconds: After which it is cancelled; None: no bound.
+
+    Returns:
+        The outcome; None where the time was up.
+    """
+    timer = asyncio.timeout(timeout_seconds)
+    try:
+        async with timer:
+            return Outcome(value=await call())
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        if timer.expired() and isinstance(error, TimeoutError):
+            return None
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
+            raise
+        return Outcome(error=error)
 
 
 def contain(function: Callable[[], Any]) -> Outcome:

@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rllm_agents.call_threads import EnvCall, EnvThreads, Outcome, contain_on_loop
+from rllm_agents.call_threads import (
+    EnvCall,
+    EnvThreads,
+    Outcome,
+    contain_awaitable,
+    contain_on_loop,
+)
 from rllm_agents.errors import EpisodeFailure, in_words
+from rllm_agents.isolated_envs import IsolatedEnv
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.types import TerminationReason
-from rllm_envs import GymEnv
-from rllm_envs.errors import GradingError, ReferenceAnswerError
+from rllm_envs.errors import EnvProcessError, GradingError, ReferenceAnswerError, SandboxError
+from rllm_envs.vector.env_process import EnvHungError, EnvRaisedError
+from rllm_envs.vector.wire import UnsendableError
 
 # How long a call that was given up may still run before `close` is called beside it.
 _GRACE_SECONDS = 0.5
+# No model reads as much; a renderer or a server would choke on it.
+MAX_OBSERVATION_CHARACTERS = 8 * 2**20
+# What an error is of; by name where it comes from another process.
+_REASONS: tuple[tuple[TerminationReason, tuple[type[BaseException], ...]], ...] = (
+    (TerminationReason.GRADER_ERROR, (GradingError, ReferenceAnswerError)),
+    (TerminationReason.SANDBOX_ERROR, (SandboxError,)),
+    (TerminationReason.ENV_EXIT, (SystemExit,)),
+    (TerminationReason.ENV_LEAKED_CANCEL, (asyncio.CancelledError,)),
+    (TerminationReason.ENV_PROTOCOL, (UnsendableError,)),
+)
 
 
 class EnvSession:
     """One environment during one episode: constructed, reset, stepped, and closed exactly once.
 
     Environments with `blocking = False` run on the event loop, all others in threads under
-    `step_timeout_seconds`. Everything that they do wrong is raised as EpisodeFailure, `SystemExit`
-    and a stray `CancelledError` included; only KeyboardInterrupt on the event loop passes.
+    `step_timeout_seconds`; what a method returns is awaited there if it is awaitable. An
+    IsolatedEnv is killed when its time is up. Everything that they do wrong is raised as
+    EpisodeFailure, `SystemExit` and a stray `CancelledError` included; only KeyboardInterrupt on
+    the event loop passes.
 
     Args:
         make_env: Constructs the environment.
@@ -58,6 +80,8 @@ class EnvSession:
         """
         self._env = await self.call("construction", self._make_env, late=_close_late)
         self._is_blocking = getattr(self._env, "blocking", True) is not False
+        if isinstance(self._env, IsolatedEnv):
+            await self.call("construction", self._env.make)
         return self._env
 
     async def reset(self) -> tuple[Any, dict[str, Any]]:
@@ -71,6 +95,7 @@ class EnvSession:
         if not isinstance(answer, tuple | list) or len(answer) != 2:
             raise broke_contract("reset", "(observation, info)", answer)
         observation, info = answer
+        check_observation(observation)
         return observation, checked_info("reset", info)
 
     async def step(self, action: Any) -> tuple[Any, float, bool, dict[str, Any]]:
@@ -86,6 +111,7 @@ class EnvSession:
         observation, reward, done, info = answer
         if type(done).__name__ not in ("bool", "bool_"):  # bool_ is NumPy's
             raise broke_contract("step", "a boolean as done", done)
+        check_observation(observation)
         return observation, checked_reward(reward), bool(done), checked_info("step", info)
 
     async def close(self, timeout_seconds: float) -> str | None:
@@ -102,6 +128,7 @@ class EnvSession:
         close = getattr(self._env, "close", None)
         if close is None:
             return None
+        outcome: Outcome | None
         if not self._is_blocking:
             outcome = contain_on_loop(close)
         else:
@@ -109,7 +136,11 @@ class EnvSession:
             outcome = await call.wait(timeout_seconds)
             if outcome is None:
                 call.give_up()
-                return f"close of the environment took longer than {timeout_seconds} s"
+                self._kill()
+        if outcome is not None and inspect.isawaitable(pending := outcome.value):
+            outcome = await contain_awaitable(lambda: pending, timeout_seconds)
+        if outcome is None:
+            return f"close of the environment took longer than {timeout_seconds} s"
         return None if outcome.error is None else f"close raised {in_words(outcome.error)}"
 
     async def call(
@@ -134,16 +165,35 @@ class EnvSession:
                 outcome = await self._call_in_thread(name, function, late)
             else:
                 outcome = contain_on_loop(function)
+            if inspect.isawaitable(outcome.value):
+                outcome = await self._awaited(name, outcome.value)
         finally:
             self.seconds += time.perf_counter() - start
         if outcome.error is None:
             return outcome.value
         if isinstance(outcome.error, EpisodeFailure):
             raise outcome.error
-        is_grading = isinstance(outcome.error, GradingError | ReferenceAnswerError)
-        reason = TerminationReason.GRADER_ERROR if is_grading else TerminationReason.ENV_EXCEPTION
-        message = f"{name} of the environment raised {in_words(outcome.error)}"
-        raise EpisodeFailure(reason, message) from outcome.error
+        message = f"{name} of the environment raised {_in_words(outcome.error)}"
+        raise EpisodeFailure(reason_of(outcome.error), message) from outcome.error
+
+    async def _awaited(self, name: str, pending: Any) -> Outcome:
+        """Await what a method returned, on the event loop."""
+        outcome = await contain_awaitable(lambda: pending, self._limits.step_timeout_seconds)
+        if outcome is None:
+            raise self._took_too_long(name)
+        return outcome
+
+    def _took_too_long(self, name: str) -> EpisodeFailure:
+        return EpisodeFailure(
+            TerminationReason.ENV_STEP_TIMEOUT,
+            f"{name} of the environment took longer than "
+            f"step_timeout={self._limits.step_timeout_seconds} s",
+        )
+
+    def _kill(self) -> None:
+        """End the process of an environment that has one, and with it the call in its thread."""
+        if isinstance(self._env, IsolatedEnv):
+            self._env.kill()
 
     async def _call_in_thread(
         self,
@@ -151,20 +201,20 @@ class EnvSession:
         function: Callable[[], Any],
         late: Callable[[Outcome], None] | None,
     ) -> Outcome:
-        timeout = self._limits.step_timeout_seconds
+        # A process is killed in time by who waits for its answer.
+        is_isolated = isinstance(self._env, IsolatedEnv)
+        timeout = None if is_isolated else self._limits.step_timeout_seconds
         self._threads.refuse_if_hung()
         self._running = call = self._threads.start(function, late=late)
         try:
             outcome = await call.wait(timeout)
         except BaseException:
             call.give_up()
+            self._kill()
             raise
         if outcome is None:
             call.give_up()
-            raise EpisodeFailure(
-                TerminationReason.ENV_STEP_TIMEOUT,
-                f"{name} of the environment took longer than step_timeout={timeout} s",
-            )
+            raise self._took_too_long(name)
         self._running = None
         return outcome
 
@@ -174,6 +224,50 @@ def _close_late(outcome: Outcome) -> None:
     close = getattr(outcome.value, "close", None)
     if close is not None:
         close()
+
+
+def reason_of(error: BaseException) -> TerminationReason:
+    """Return what an episode ends for whose environment raised an error."""
+    kinds = set(error.kinds) if isinstance(error, EnvRaisedError) else set[str]()
+    for reason, classes in _REASONS:
+        if isinstance(error, classes) or any(kind.__name__ in kinds for kind in classes):
+            return reason
+    if isinstance(error, EnvHungError):
+        return TerminationReason.ENV_STEP_TIMEOUT
+    if isinstance(error, EnvProcessError) and not kinds:
+        return TerminationReason.ENV_EXIT
+    return TerminationReason.ENV_EXCEPTION
+
+
+def _in_words(error: BaseException) -> str:
+    return str(error) if isinstance(error, EnvRaisedError) else in_words(error)
+
+
+def check_observation(observation: Any) -> None:
+    """Refuse an observation of more characters than any model reads.
+
+    Raises:
+        EpisodeFailure: It has more than `MAX_OBSERVATION_CHARACTERS`, its parts together.
+    """
+    size = (
+        len(observation) if isinstance(observation, str | bytes) else _num_characters(observation)
+    )
+    if size > MAX_OBSERVATION_CHARACTERS:
+        raise EpisodeFailure(
+            TerminationReason.ENV_OBS_TOO_LARGE,
+            f"an observation of the environment has {size} characters; at most "
+            f"{MAX_OBSERVATION_CHARACTERS} are taken",
+        )
+
+
+def _num_characters(value: Any, depth: int = 4) -> int:
+    """Characters of the texts in a value, as deep as observations are nested."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    if depth == 0 or not isinstance(value, Mapping | list | tuple):
+        return 0
+    items = value.values() if isinstance(value, Mapping) else value
+    return sum(_num_characters(item, depth - 1) for item in items)
 
 
 def checked_reward(reward: Any) -> float:
@@ -218,12 +312,3 @@ def broke_contract(name: str, wanted: str, got: Any) -> EpisodeFailure:
         TerminationReason.ENV_PROTOCOL,
         f"{name} of the environment must return {wanted}, got {type(got).__name__}{hint}",
     )
-
-
-def may_block_when_made(env_class: Any) -> bool:
-    """Whether constructing an environment of a class may block."""
-    # gymnasium.make returns at once. On the event loop, episodes begin in the order of requests
-    # in every run, which keeps batches of the rollout engine, and so the last bits, the same.
-    if isinstance(env_class, type) and issubclass(env_class, GymEnv):
-        return False
-    return getattr(env_class, "blocking", True) is not False

@@ -28,7 +28,19 @@ class PromptTooLongError(RendererError):
 
 
 class EngineError(AgentsError):
-    """A rollout engine failed, was closed, or was asked for something it cannot do."""
+    """A rollout engine failed, was closed, or was asked for something it cannot do.
+
+    Attributes:
+        reason: What an episode ends for that meets it.
+    """
+
+    reason = TerminationReason.LLM_ERROR
+
+
+class BadReplyError(EngineError):
+    """A server answered what is no completion of the request."""
+
+    reason = TerminationReason.LLM_BAD_RESPONSE
 
 
 class TransientError(EngineError):
@@ -38,9 +50,23 @@ class TransientError(EngineError):
         retry_after: Seconds that the other side wants to be left alone; None where it does not say.
     """
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        retry_after: float | None = None,
+        reason: TerminationReason = TerminationReason.LLM_ERROR,
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.reason = reason
+
+
+class GaveUpError(EngineError):
+    """A server failed as often as it was asked; nobody asks it again for the same request."""
+
+    def __init__(self, message: str, reason: TerminationReason) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class TerminationEvent(AgentsError):
@@ -60,11 +86,15 @@ class EpisodeFailure(AgentsError):
 
     Attributes:
         reason: The typed reason, always a failure.
+        is_transient: Whether it may pass, whatever it was raised from says.
     """
 
-    def __init__(self, reason: TerminationReason, message: str) -> None:
+    def __init__(
+        self, reason: TerminationReason, message: str, *, is_transient: bool = False
+    ) -> None:
         super().__init__(message)
         self.reason = reason
+        self.is_transient = is_transient
 
 
 class WorkflowError(AgentsError):

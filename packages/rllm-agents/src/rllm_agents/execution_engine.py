@@ -11,15 +11,17 @@ from typing import Any, Self
 from rllm_agents.agent import BaseAgent
 from rllm_agents.argument_checks import check_count, check_fits
 from rllm_agents.call_threads import EnvThreads
-from rllm_agents.env_calls import may_block_when_made
+from rllm_agents.env_maker import EnvMaker
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.model_setup import make_engine_and_renderer, parse_sampling
 from rllm_agents.player import EpisodePlayer, PlayEpisode
 from rllm_agents.renderer import ChatTokenizer, Renderer
+from rllm_agents.retries import Retries
 from rllm_agents.rollout import RolloutSetting, run_episode
 from rllm_agents.rollout_engines.base import RolloutEngine
 from rllm_agents.rollout_requests import RolloutRequest, requests_of, run_requests
+from rllm_agents.run_progress import RunCounter, RunProgress
 from rllm_agents.types import Episode, SamplingParams
 
 
@@ -27,14 +29,17 @@ class AgentExecutionEngine:
     """Runs agents in environments, many at once, each request to exactly one Episode.
 
     One failed environment, agent or completion ends its own episode, typed and with the error's
-    text, and no other. An engine may be used from several event loops one after another.
+    text, and no other. Faults that may pass (a `TransientError`, a lost connection, a sandbox or a
+    process that died, a model call that took too long) are tried again in a fresh attempt, under an
+    attempt id of its own. An engine may be used from several event loops one after another.
 
     Args:
         agent_class: Called with `agent_args` for every episode; or an EpisodePlayer, such as
             `rllm_agents.gateway.AgentProgram`, which needs neither `agent_args` nor `env_class`.
         agent_args: Keyword arguments of `agent_class`.
         env_class: Its ``from_dict({**task, **env_args})`` makes the environment of an episode.
-            Instances with ``blocking = False`` run on the event loop, others in threads.
+            Instances with ``blocking = False`` run on the event loop, others in threads; methods
+            may be coroutines.
         env_args: Added to every task.
         engine_name: Which rollout engine to make: "transformers", "openai" or "scripted".
         rollout_engine: A ready one instead, which stays the caller's to close.
@@ -51,8 +56,17 @@ class AgentExecutionEngine:
         max_prompt_length: Most tokens of the first prompt.
         max_steps: Most completions of an episode.
         n_parallel_agents: Most episodes in flight in one call.
-        trajectory_timeout: Seconds that one episode may take; None: no bound.
-        step_timeout: Seconds that one call of an environment in a thread may take; None: no bound.
+        isolation: "thread", or "process" for environments that may hang or crash: each plays in a
+            process that is killed and replaced when a call takes longer than `step_timeout`.
+            `env_class` must then lie in a module, and tasks, observations and infos be data.
+        trajectory_timeout: Seconds that one episode may take, all its attempts and the waits
+            between them included; None: no bound.
+        step_timeout: Seconds that one call of an environment may take that does not run on the
+            event loop; None: no bound.
+        call_timeout: Seconds of one model call; None: no bound.
+        retry_limit: Most attempts at an episode, at least 1.
+        retry_backoff: Seconds up to which the wait before the second attempt is drawn uniformly
+            ("full jitter"); twofold for each further one, 30 at most.
         gamma: Discount of `Step.mc_return`, in [0, 1].
         on_episode: Called with every Episode as it ends, for progress displays.
 
@@ -78,8 +92,12 @@ class AgentExecutionEngine:
         max_prompt_length: int = 4096,
         max_steps: int = 64,
         n_parallel_agents: int = 128,
+        isolation: str = "thread",
         trajectory_timeout: float | None = 7200.0,
         step_timeout: float | None = 600.0,
+        call_timeout: float | None = 1800.0,
+        retry_limit: int = 3,
+        retry_backoff: float = 0.5,
         gamma: float = 1.0,
         on_episode: Callable[[Episode], None] | None = None,
     ) -> None:
@@ -92,9 +110,11 @@ class AgentExecutionEngine:
             max_response_length=max_response_length,
             step_timeout_seconds=step_timeout,
             trajectory_timeout_seconds=trajectory_timeout,
+            call_timeout_seconds=call_timeout,
         )
         agent_args, env_args = dict(agent_args or {}), dict(env_args or {})
         _check_classes(agent_class, agent_args, env_class)
+        self._env_maker = EnvMaker(env_class, env_args, isolation, limits)
         sampling, model = parse_sampling(sampling_params)
         if rollout_engine is not None and (rollout_engine_args is not None or model is not None):
             raise UserError(
@@ -112,20 +132,22 @@ class AgentExecutionEngine:
         self._owned_engine = engine if rollout_engine is None else None
         self._n_parallel_agents = n_parallel_agents
         self._on_episode = on_episode
+        self._counter = RunCounter()
         self._is_closed = False
         self._player = agent_class if isinstance(agent_class, EpisodePlayer) else None
         self._env_args = env_args
         make_agent: Any = agent_class
         self._setting = RolloutSetting(
             make_agent=lambda: make_agent(**agent_args),
-            make_env=lambda task: env_class.from_dict({**task, **env_args}),
+            make_env=self._env_maker.make,
             engine=engine,
             threads=EnvThreads(),
             renderer=renderer,
             limits=limits,
             sampling=sampling,
             gamma=gamma,
-            is_construction_blocking=may_block_when_made(env_class),
+            retries=Retries(retry_limit, retry_backoff, trajectory_timeout),
+            is_construction_blocking=self._env_maker.may_block,
         )
 
     @property
@@ -142,6 +164,11 @@ class AgentExecutionEngine:
     def limits(self) -> RolloutLimits:
         """Bounds of each episode."""
         return self._setting.limits
+
+    @property
+    def progress(self) -> RunProgress:
+        """Requests so far, over all runs: waiting, in flight, ended how; may be read any time."""
+        return self._counter.progress(self._setting.threads.num_hung)
 
     async def execute_tasks(self, tasks: Iterable[Mapping[str, Any]]) -> list[Episode]:
         """Run one episode of every task.
@@ -186,13 +213,14 @@ class AgentExecutionEngine:
         """
         if self._is_closed:
             raise EngineError("this AgentExecutionEngine is closed; make a new one")
-        async with self._playing() as play:
-            stream = run_requests(requests, play, self._n_parallel_agents)
-            async with contextlib.aclosing(stream) as episodes:
-                async for episode in episodes:
-                    if self._on_episode is not None:
-                        self._on_episode(episode)
-                    yield episode
+        async with self._playing() as plain:
+            with self._counter.counting(len(requests), plain) as play:
+                stream = run_requests(requests, play, self._n_parallel_agents)
+                async with contextlib.aclosing(stream) as episodes:
+                    async for episode in episodes:
+                        if self._on_episode is not None:
+                            self._on_episode(episode)
+                        yield episode
 
     def _playing(self) -> AbstractAsyncContextManager[PlayEpisode]:
         """What plays one request, for as long as the block lasts."""
@@ -201,10 +229,11 @@ class AgentExecutionEngine:
         return contextlib.nullcontext(lambda request: run_episode(request, self._setting))
 
     def close(self) -> None:
-        """End the threads, and the rollout engine unless it was given; again does nothing."""
+        """End threads, processes, and the rollout engine unless it was given; may be repeated."""
         if self._is_closed:
             return
         self._is_closed = True
+        self._env_maker.close()
         self._setting.threads.close()
         if self._owned_engine is not None:
             self._owned_engine.close()

@@ -27,6 +27,8 @@ class RolloutLimits:
     """Longest construction, `reset` or `step` of an environment in a thread; None: no bound."""
     trajectory_timeout_seconds: float | None = 7200.0
     """Longest episode, from its environment's construction on; None: no bound."""
+    call_timeout_seconds: float | None = None
+    """Longest call of the rollout engine; None: no bound."""
     close_timeout_seconds: float = 10.0
     """How long an environment's `close` is waited for; it is left to its thread after that."""
 
@@ -40,7 +42,11 @@ class RolloutLimits:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise UserError(f"{name} must be a whole number of at least 1, got {value!r}")
-        for name in ("step_timeout_seconds", "trajectory_timeout_seconds"):
+        for name in (
+            "step_timeout_seconds",
+            "trajectory_timeout_seconds",
+            "call_timeout_seconds",
+        ):
             if getattr(self, name) is not None:
                 check_seconds(name, getattr(self, name))
         check_seconds("close_timeout_seconds", self.close_timeout_seconds)

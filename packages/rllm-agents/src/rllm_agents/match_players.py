@@ -34,6 +34,11 @@ Script: TypeAlias = str | Callable[[Any, dict[str, Any]], Any]
 uniformly), or a function of observation and info that returns an action."""
 
 SCRIPTS = ("expert", "random")
+_RAISED = (
+    TerminationReason.ENV_EXCEPTION,
+    TerminationReason.ENV_EXIT,
+    TerminationReason.ENV_LEAKED_CANCEL,
+)
 
 
 @dataclass(frozen=True)
@@ -212,7 +217,7 @@ class ScriptSeat(Seat):
                 f"player {self._player!r}", lambda: self._choose(observation, info)
             )
         except EpisodeFailure as error:
-            if error.reason is TerminationReason.ENV_EXCEPTION:
+            if error.reason in _RAISED:
                 raise EpisodeFailure(TerminationReason.AGENT_EXCEPTION, str(error)) from error
             raise
         step = Step(observation=observation, action=action)

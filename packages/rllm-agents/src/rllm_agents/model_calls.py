@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import itertools
 import math
@@ -11,7 +10,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from rllm_agents.errors import EpisodeFailure, PromptTooLongError, RendererError
+from rllm_agents.call_threads import contain_awaitable
+from rllm_agents.errors import (
+    EngineError,
+    EpisodeFailure,
+    PromptTooLongError,
+    RendererError,
+)
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.renderer import Renderer
 from rllm_agents.rollout_engines.base import RolloutEngine
@@ -63,7 +68,8 @@ class ModelSetting:
         """Sample one completion.
 
         Raises:
-            EpisodeFailure: The engine raises, or answers something that is no completion.
+            EpisodeFailure: The engine raises, answers something that is no completion, or takes
+                longer than a call may.
         """
 
         async def generate() -> Completion:
@@ -71,7 +77,7 @@ class ModelSetting:
             check_completion(completion)
             return completion
 
-        return await ask_engine(generate)
+        return await ask_engine(generate, self.limits.call_timeout_seconds)
 
 
 class Conversation:
@@ -177,24 +183,32 @@ class Conversation:
         return () if self._transcript is None else self._transcript.token_records()
 
 
-async def ask_engine(call: Callable[[], Awaitable[_T]]) -> _T:
+async def ask_engine(call: Callable[[], Awaitable[_T]], timeout_seconds: float | None = None) -> _T:
     """Call an engine: all it raises is its failure, save what ends the caller's own task.
 
+    Args:
+        call: What to call.
+        timeout_seconds: After which it is cancelled; None: no bound.
+
     Raises:
-        EpisodeFailure: It raised, exits and leaked cancellations included.
+        EpisodeFailure: It raised, exits and leaked cancellations included, or took too long.
     """
-    try:
-        return await call()
-    except (KeyboardInterrupt, GeneratorExit, EpisodeFailure):
-        raise
-    except BaseException as error:
-        task = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
-            raise
+    outcome = await contain_awaitable(call, timeout_seconds)
+    if outcome is None:
         raise EpisodeFailure(
-            TerminationReason.LLM_ERROR,
-            f"the rollout engine raised {type(error).__name__}: {error}"[:2000],
-        ) from error
+            TerminationReason.LLM_TIMEOUT,
+            f"a call of the rollout engine took longer than call_timeout={timeout_seconds} s",
+            is_transient=True,
+        )
+    error = outcome.error
+    if error is None:
+        return outcome.value
+    if isinstance(error, EpisodeFailure):
+        raise error
+    reason = error.reason if isinstance(error, EngineError) else TerminationReason.LLM_ERROR
+    raise EpisodeFailure(
+        reason, f"the rollout engine raised {type(error).__name__}: {error}"[:2000]
+    ) from error
 
 
 def check_completion(completion: Any) -> None:
@@ -215,7 +229,7 @@ def check_completion(completion: Any) -> None:
         problem = "gave a logprob that is not finite"
     else:
         return
-    raise EpisodeFailure(TerminationReason.LLM_ERROR, f"the rollout engine {problem}")
+    raise EpisodeFailure(TerminationReason.LLM_BAD_RESPONSE, f"the rollout engine {problem}")
 
 
 def turn_sampling(sampling: SamplingParams, room: int, *parts: object) -> SamplingParams:

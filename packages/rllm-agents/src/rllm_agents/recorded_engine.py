@@ -235,6 +235,7 @@ class RecordedEngine:
             raise EpisodeFailure(
                 TerminationReason.LLM_TIMEOUT,
                 f"a call of the rollout engine took longer than call_timeout={seconds} s",
+                is_transient=True,
             )
         if task.cancelled():
             raise EpisodeFailure(

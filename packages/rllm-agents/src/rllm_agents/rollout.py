@@ -22,6 +22,7 @@ from rllm_agents.errors import EpisodeFailure, failure_info, in_words
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.model_calls import Conversation, ModelSetting, derive_seed
 from rllm_agents.renderer import Renderer
+from rllm_agents.retries import Attempt, Retries
 from rllm_agents.rollout_engines.base import RolloutEngine
 from rllm_agents.rollout_requests import RolloutRequest
 from rllm_agents.types import (
@@ -52,6 +53,8 @@ class RolloutSetting:
     """None where the engine works on text; then no token is counted."""
     limits: RolloutLimits = field(default_factory=RolloutLimits)
     sampling: SamplingParams = field(default_factory=SamplingParams)
+    retries: Retries = field(default_factory=Retries)
+    """How often faults that may pass are tried again; by default never."""
     gamma: float = 1.0
     """Discount of `Step.mc_return`, in [0, 1]."""
     is_construction_blocking: bool = True
@@ -67,8 +70,22 @@ async def run_episode(request: RolloutRequest, setting: RolloutSetting) -> Episo
     """Run one episode to its end, whatever happens in it.
 
     A failure of the environment, the agent or the engine becomes the Episode's typed reason and
-    error text. Only cancellation and KeyboardInterrupt are raised. The environment is closed once
-    on every path.
+    error text; one that may pass is tried again with a fresh agent and a fresh environment, as
+    `setting.retries` says. Only cancellation and KeyboardInterrupt are raised.
+    """
+    return await setting.retries.play(
+        request.id, lambda attempt: play_attempt(request, setting, attempt)
+    )
+
+
+async def play_attempt(
+    request: RolloutRequest, setting: RolloutSetting, attempt: Attempt
+) -> tuple[Episode, BaseException | None]:
+    """Play one attempt at an episode to its end; its environment is closed once on every path.
+
+    Returns:
+        The Episode, and what failed if anything did. Only cancellation and KeyboardInterrupt are
+        raised.
     """
     limits = setting.limits
     env = EnvSession(
@@ -77,10 +94,13 @@ async def run_episode(request: RolloutRequest, setting: RolloutSetting) -> Episo
         threads=setting.threads,
         limits=limits,
     )
-    play = _Play(request, setting, env)
+    play = _Play(request, setting, env, attempt)
+    # What is left of the budget, where there is one for all attempts.
+    left = attempt.seconds_left
+    seconds = limits.trajectory_timeout_seconds if left is None else left
     error: EpisodeFailure | None = None
     try:
-        async with asyncio.timeout(limits.trajectory_timeout_seconds):
+        async with asyncio.timeout(seconds):
             reason = await play.run()
     except TimeoutError:
         reason = TerminationReason.TIMEOUT
@@ -95,26 +115,31 @@ async def run_episode(request: RolloutRequest, setting: RolloutSetting) -> Episo
         await env.close(_CLOSE_SECONDS_WHEN_CANCELLED)
         raise
     close_error = await env.close(limits.close_timeout_seconds)
-    return play.to_episode(reason, error, close_error)
+    return play.to_episode(reason, error, close_error), error
 
 
 class _Play:
     """The loop of one episode and what it has gathered so far."""
 
-    def __init__(self, request: RolloutRequest, setting: RolloutSetting, env: EnvSession) -> None:
+    def __init__(
+        self,
+        request: RolloutRequest,
+        setting: RolloutSetting,
+        env: EnvSession,
+        attempt: Attempt,
+    ) -> None:
         self._request = request
         self._setting = setting
         self._env = env
         sampling = request.sampling or replace(
             setting.sampling, seed=derive_seed(setting.sampling.seed, request.id)
         )
-        # Not the request's id: another run of the same request is another session.
-        self._conversation = Conversation(setting.model, sampling, request.id)
+        # Not the request's id: another attempt or run of the same request is another session.
+        self._conversation = Conversation(setting.model, sampling, attempt.id)
         self._trajectory = Trajectory()
         self._unfinished: Step | None = None
         self._rewarded: list[tuple[Step, float]] = []
         self._last_info: dict[str, Any] = {}
-        self._started_at = time.perf_counter()
         self._shared_at = 0.0
 
     async def run(self) -> TerminationReason:
@@ -184,7 +209,6 @@ class _Play:
                 "response_tokens": float(conversation.num_response_ids),
                 "llm_seconds": conversation.seconds,
                 "env_seconds": self._env.seconds,
-                "total_seconds": time.perf_counter() - self._started_at,
             },
             info=failure_info(error, close_error),
             error=None if error is None else str(error),

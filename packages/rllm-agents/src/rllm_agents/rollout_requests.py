@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rllm_agents.errors import UserError
 from rllm_agents.types import Episode, SamplingParams
+
+# A run that is stopped ends within two seconds, whatever its episodes do.
+_CANCEL_SECONDS = 1.8
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,19 @@ async def run_requests(
     finally:
         for worker in workers:
             worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        await _end(workers)
+
+
+async def _end(workers: Sequence[asyncio.Task[None]]) -> None:
+    """Wait for cancelled workers, but not for one that does not listen."""
+    if not workers:
+        return
+    done, deaf = await asyncio.wait(workers, timeout=_CANCEL_SECONDS)
+    for worker in done:
+        if not worker.cancelled():
+            worker.exception()  # looked at: it has been raised already, or nobody is left to hear
+    if deaf:
+        _log.warning("%d episodes do not end though they are cancelled; left behind", len(deaf))
 
 
 def requests_of(tasks: Iterable[Mapping[str, Any]]) -> list[RolloutRequest]:

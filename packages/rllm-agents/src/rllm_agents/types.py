@@ -42,14 +42,30 @@ class TerminationReason(StrEnum):
     """The reward was not a finite number."""
     ENV_STEP_TIMEOUT = "env_step_timeout"
     """One `reset` or `step` took longer than `step_timeout`."""
+    ENV_EXIT = "env_exit"
+    """The environment raised SystemExit, or the process that it lives in died."""
+    ENV_LEAKED_CANCEL = "env_leaked_cancel"
+    """A CancelledError came out of the environment that nobody had sent into it."""
+    ENV_OBS_TOO_LARGE = "env_obs_too_large"
+    """An observation has more characters than any model reads."""
+    SANDBOX_ERROR = "sandbox_error"
+    """A sandbox failed, not the program in it."""
     GRADER_ERROR = "grader_error"
     """The grader failed; the answer was not judged."""
+    GRADER_TIMEOUT = "grader_timeout"
+    """A workflow's reward function took longer than `step_timeout`."""
     AGENT_EXCEPTION = "agent_exception"
     """The agent's own code raised."""
     LLM_ERROR = "llm_error"
-    """The rollout engine raised, or answered something that is no completion."""
+    """The rollout engine raised something of no kind below."""
     LLM_TIMEOUT = "llm_timeout"
-    """One call of the rollout engine took longer than `call_timeout`."""
+    """A call took longer than `call_timeout`, or the server did not answer in time."""
+    LLM_CONNECTION = "llm_connection"
+    """The server cannot be reached, or breaks the connection off."""
+    LLM_HTTP_ERROR = "llm_http_error"
+    """The server answers with an HTTP error, which the text names."""
+    LLM_BAD_RESPONSE = "llm_bad_response"
+    """The server, or an engine of one's own, answers what is no completion."""
     WORKFLOW_EXCEPTION = "workflow_exception"
     """The workflow's own code raised, or returned no Episode."""
 
@@ -65,10 +81,18 @@ _FAILURES = frozenset(
         TerminationReason.ENV_PROTOCOL,
         TerminationReason.ENV_BAD_REWARD,
         TerminationReason.ENV_STEP_TIMEOUT,
+        TerminationReason.ENV_EXIT,
+        TerminationReason.ENV_LEAKED_CANCEL,
+        TerminationReason.ENV_OBS_TOO_LARGE,
+        TerminationReason.SANDBOX_ERROR,
         TerminationReason.GRADER_ERROR,
+        TerminationReason.GRADER_TIMEOUT,
         TerminationReason.AGENT_EXCEPTION,
         TerminationReason.LLM_ERROR,
         TerminationReason.LLM_TIMEOUT,
+        TerminationReason.LLM_CONNECTION,
+        TerminationReason.LLM_HTTP_ERROR,
+        TerminationReason.LLM_BAD_RESPONSE,
         TerminationReason.WORKFLOW_EXCEPTION,
     }
 )

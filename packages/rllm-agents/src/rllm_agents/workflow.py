@@ -33,6 +33,7 @@ from rllm_agents.types import (
 
 _DEFAULT_NAME = Trajectory().name
 _FAILURE = TerminationReason.WORKFLOW_EXCEPTION
+_GRADER_TIMEOUT = TerminationReason.GRADER_TIMEOUT
 
 
 class Workflow(ABC):
@@ -207,7 +208,9 @@ class Workflow(ABC):
             else:
                 judged = await self.run_in_executor(reward_function, task, answer)
         except EpisodeFailure as error:
-            raise EpisodeFailure(TerminationReason.GRADER_ERROR, str(error)) from error
+            is_late = error.reason is TerminationReason.ENV_STEP_TIMEOUT
+            reason = _GRADER_TIMEOUT if is_late else TerminationReason.GRADER_ERROR
+            raise EpisodeFailure(reason, str(error)) from error
         except Exception as error:
             raise EpisodeFailure(
                 TerminationReason.GRADER_ERROR, f"the reward function raised {in_words(error)}"

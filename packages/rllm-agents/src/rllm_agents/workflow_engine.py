@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import random
-import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,19 +18,13 @@ from rllm_agents.model_calls import ModelSetting, derive_seed
 from rllm_agents.model_setup import make_engine_and_renderer, parse_sampling
 from rllm_agents.recorded_engine import CallSetting, RecordedEngine, Run
 from rllm_agents.renderer import ChatTokenizer, Renderer
+from rllm_agents.retries import Attempt, Retries
 from rllm_agents.rollout_engines.base import RolloutEngine
 from rllm_agents.rollout_requests import RolloutRequest, requests_of, run_requests
 from rllm_agents.types import Episode, SamplingParams
 from rllm_agents.workflow import Workflow
-from rllm_agents.workflow_episodes import (
-    failed_episode,
-    is_transient,
-    retry_after_seconds,
-    to_episode,
-)
+from rllm_agents.workflow_episodes import failed_episode, to_episode
 
-_MAX_BACKOFF_SECONDS = 30.0
-_MAX_RETRY_AFTER_SECONDS = 60.0
 _CLOSE_SECONDS_WHEN_CANCELLED = 1.0
 
 
@@ -41,9 +32,9 @@ class AgentWorkflowEngine:
     """Runs workflows, many at once, each request to exactly one Episode.
 
     What a workflow does wrong ends its own episode, typed and with the error's text, and no other.
-    Faults that may pass (a `TransientError`, a lost connection, a call that took too long) are
-    tried again on a fresh instance, under an attempt id of its own. An engine may be used from
-    several event loops one after another.
+    Faults that may pass (a `TransientError`, a lost connection, a sandbox that failed, a call that
+    took too long) are tried again on a fresh instance, under an attempt id of its own. An engine
+    may be used from several event loops one after another.
 
     Args:
         workflow_cls: Called with `rollout_engine` and `workflow_args`.
@@ -96,8 +87,6 @@ class AgentWorkflowEngine:
         on_episode: Callable[[Episode], None] | None = None,
     ) -> None:
         check_count("n_parallel_tasks", n_parallel_tasks)
-        check_count("retry_limit", retry_limit)
-        check_seconds("retry_backoff", retry_backoff)
         if call_timeout is not None:
             check_seconds("call_timeout", call_timeout)
         limits = RolloutLimits(
@@ -126,7 +115,7 @@ class AgentWorkflowEngine:
         )
         self._owned_engine = engine if rollout_engine is None else None
         self._limits = limits
-        self._retries = _Retries(retry_limit, retry_backoff, workflow_timeout)
+        self._retries = Retries(retry_limit, retry_backoff, workflow_timeout)
         self._n_parallel_tasks = n_parallel_tasks
         self._raise_on_error = raise_on_error
         self._on_episode = on_episode
@@ -134,7 +123,6 @@ class AgentWorkflowEngine:
             ModelSetting(engine, renderer, limits), EnvThreads(), call_timeout
         )
         self._idle: list[Workflow] = []
-        self._jitter = random.Random()
         self._is_closed = False
         # A mistake in the class or its arguments shows here, before a thousand episodes fail on it.
         self._idle.append(self._take_workflow())
@@ -239,28 +227,15 @@ class AgentWorkflowEngine:
 
     async def _run_request(self, request: RolloutRequest) -> Episode:
         """Run attempts until one has an outcome, a fault that stays, or the budget is spent."""
-        started = time.perf_counter()
         sampling = request.sampling or replace(
             self._sampling, seed=derive_seed(self._sampling.seed, request.id)
         )
-        errors: list[str] = []
-        while True:
-            run = Run(request.id, len(errors) + 1, sampling, self._calls)
-            left = self._retries.seconds_left(started)
-            episode, error = await self._attempt(request, run, left)
-            may_pass = episode.failed and is_transient(episode.termination_reason, error)
-            wait = self._retries.wait_seconds(len(errors) + 1, error, self._jitter)
-            left = self._retries.seconds_left(started)
-            if not may_pass or wait is None or (left is not None and wait >= left):
-                break
-            errors.append(f"{run.id}: {episode.error}")
-            await asyncio.sleep(wait)
-        episode.metrics["attempts"] = float(len(errors) + 1)
-        episode.metrics["total_seconds"] = time.perf_counter() - started
-        episode.info["attempt_id"] = run.id
-        if errors:
-            episode.info["earlier_errors"] = errors
-        return episode
+
+        async def play(attempt: Attempt) -> tuple[Episode, BaseException | None]:
+            run = Run(request.id, attempt.number, sampling, self._calls)
+            return await self._attempt(request, run, attempt.seconds_left)
+
+        return await self._retries.play(request.id, play)
 
     async def _attempt(
         self, request: RolloutRequest, run: Run, timeout_seconds: float | None
@@ -311,30 +286,6 @@ class AgentWorkflowEngine:
                 "rollout_engine that it is given"
             )
         return workflow
-
-
-@dataclass(frozen=True, slots=True)
-class _Retries:
-    """How often, how long after, and until when a request is tried again."""
-
-    max_attempts: int
-    backoff_seconds: float
-    timeout_seconds: float | None
-
-    def seconds_left(self, started: float) -> float | None:
-        if self.timeout_seconds is None:
-            return None
-        return max(0.0, started + self.timeout_seconds - time.perf_counter())
-
-    def wait_seconds(
-        self, attempts: int, error: BaseException | None, jitter: random.Random
-    ) -> float | None:
-        """How long to wait after so many attempts; None where there is no further one."""
-        if attempts >= self.max_attempts:
-            return None
-        most = min(_MAX_BACKOFF_SECONDS, self.backoff_seconds * 2.0 ** (attempts - 1))
-        asked = min(retry_after_seconds(error), _MAX_RETRY_AFTER_SECONDS)
-        return asked + jitter.uniform(0.0, most)
 
 
 def _named(

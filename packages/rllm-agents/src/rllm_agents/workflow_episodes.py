@@ -1,9 +1,8 @@
-"""From the end of an attempt at a workflow to its Episode, and whether to try again."""
+"""From the end of an attempt at a workflow to its Episode."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from rllm_agents.attempts import AttemptEnd
 from rllm_agents.attribution import attribute_calls, check_rewards
@@ -11,17 +10,15 @@ from rllm_agents.call_threads import contain_on_loop
 from rllm_agents.errors import (
     EpisodeFailure,
     TerminationEvent,
-    TransientError,
     failure_info,
     in_words,
 )
 from rllm_agents.recorded_engine import Run, step_of
+from rllm_agents.retries import leaves_of
 from rllm_agents.rollout_requests import RolloutRequest
 from rllm_agents.types import Episode, TerminationReason, Trajectory
 from rllm_agents.workflow import Workflow
 from rllm_envs.errors import GradingError, ReferenceAnswerError
-
-_MAX_CAUSES = 32
 
 
 def to_episode(
@@ -87,19 +84,6 @@ def failed_episode(request: RolloutRequest, run: Run, error: BaseException, what
     return episode
 
 
-def is_transient(reason: TerminationReason | None, error: BaseException | None) -> bool:
-    """Whether a fault may pass: a slow call, a lost connection, or what says so itself."""
-    if reason is TerminationReason.LLM_TIMEOUT:
-        return True
-    return any(isinstance(e, TransientError | ConnectionError) for e in _causes(error))
-
-
-def retry_after_seconds(error: BaseException | None) -> float:
-    """How long the other side wants to be left alone, in seconds."""
-    asked = [e.retry_after or 0.0 for e in _causes(error) if isinstance(e, TransientError)]
-    return max(asked, default=0.0)
-
-
 def _finished(
     workflow: Workflow,
     request: RolloutRequest,
@@ -142,7 +126,7 @@ def _finished(
 def _reason_of(error: BaseException, what: str) -> tuple[TerminationReason, EpisodeFailure | None]:
     """Why an episode ended that raised, and the failure if it is one."""
     known = next(
-        (e for e in _leaves(error) if isinstance(e, EpisodeFailure | TerminationEvent)), None
+        (e for e in leaves_of(error) if isinstance(e, EpisodeFailure | TerminationEvent)), None
     )
     if known is not None:
         if isinstance(known, EpisodeFailure):
@@ -154,28 +138,6 @@ def _reason_of(error: BaseException, what: str) -> tuple[TerminationReason, Epis
     failure = EpisodeFailure(reason, f"{what} raised {in_words(error)}")
     failure.__cause__ = error
     return reason, failure
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors of a group, of all depths; an error that is no group is itself."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, what it was raised from, and so on; of groups, those of each member."""
-    for _ in range(_MAX_CAUSES):
-        if error is None:
-            return
-        if isinstance(error, BaseExceptionGroup):
-            for leaf in _leaves(error):
-                yield from _causes(leaf)
-            return
-        yield error
-        error = error.__cause__
 
 
 def _withdraw_rewards(episode: Episode) -> None:

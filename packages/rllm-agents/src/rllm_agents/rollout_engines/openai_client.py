@@ -18,9 +18,16 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from rllm_agents.errors import EngineError, TransientError, UserError
+from rllm_agents.errors import (
+    BadReplyError,
+    EngineError,
+    GaveUpError,
+    TransientError,
+    UserError,
+)
 from rllm_agents.rollout_engines.openai_replies import RefusedError
 from rllm_agents.rollout_engines.openai_sessions import LoopSessions
+from rllm_agents.types import TerminationReason as _Reason
 
 _T = TypeVar("_T")
 
@@ -119,7 +126,8 @@ class OpenAIClient:
 
         Raises:
             RefusedError: The server refused the request.
-            EngineError: It cannot be reached, keeps failing, or answers nonsense.
+            GaveUpError: It cannot be reached, or keeps failing.
+            BadReplyError: It answers nonsense.
         """
         data = None if body is None else _encode(body)
         attempt = 0
@@ -131,7 +139,8 @@ class OpenAIClient:
                 problem = self.clean(str(error))
                 if attempt > self._settings.max_retries or self._sessions.is_closed:
                     attempts = f"{attempt} attempt{'s' if attempt > 1 else ''}"
-                    raise EngineError(self._prefixed(path, f"{problem} ({attempts})")) from None
+                    text = self._prefixed(path, f"{problem} ({attempts})")
+                    raise GaveUpError(text, error.reason) from None
                 wait = self._wait_seconds(attempt, error.retry_after)
             except RefusedError as error:
                 raise error.with_figures(about) from None
@@ -172,12 +181,14 @@ class OpenAIClient:
                 ) as response:
                     raw = await _read_bounded(response)
             except TimeoutError as error:
-                raise TransientError(f"no answer within {seconds:g} seconds") from error
+                problem = f"no answer within {seconds:g} seconds"
+                raise TransientError(problem, reason=_Reason.LLM_TIMEOUT) from error
             except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
                 raise EngineError(self.clean(f"cannot connect: {error}")) from error
             except (aiohttp.ClientError, OSError) as error:
                 problem = self.clean(str(error)) or type(error).__name__
-                raise TransientError(f"cannot be reached: {problem}") from error
+                problem = f"cannot be reached: {problem}"
+                raise TransientError(problem, reason=_Reason.LLM_CONNECTION) from error
         if response.status == 200:
             return _decode(raw)
         raise self._refusal(path, response, raw)
@@ -194,7 +205,8 @@ class OpenAIClient:
             status >= 500 and status not in _FINAL_SERVER_STATUSES
         )
         if is_transient and code not in _FINAL_CODES:
-            return TransientError(text, _retry_after(response.headers.get("Retry-After")))
+            wait = _retry_after(response.headers.get("Retry-After"))
+            return TransientError(text, wait, _Reason.LLM_HTTP_ERROR)
         if 300 <= status < 400:
             text += " (redirects are not followed: give the final base_url)"
         elif status in (401, 403):
@@ -219,7 +231,7 @@ async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
         chunks += chunk
         if len(chunks) > _MAX_REPLY_BYTES:
             response.close()
-            raise EngineError(f"the reply has more than {_MAX_REPLY_BYTES} bytes")
+            raise BadReplyError(f"the reply has more than {_MAX_REPLY_BYTES} bytes")
     return bytes(chunks)
 
 
@@ -234,7 +246,8 @@ def _decode(raw: bytes) -> Any:
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise TransientError(f"the reply is no JSON: {raw[:80]!r}") from error
+        problem = f"the reply is no JSON: {raw[:80]!r}"
+        raise TransientError(problem, reason=_Reason.LLM_BAD_RESPONSE) from error
 
 
 def _error_fields(raw: bytes) -> tuple[str, str, str]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rllm_agents.errors import EngineError, TransientError
-from rllm_agents.types import FinishReason
+from rllm_agents.errors import BadReplyError, EngineError, TransientError
+from rllm_agents.types import FinishReason, TerminationReason
 
 # Rounding may put the logarithm of a probability of one above zero by this much.
 _LOGPROB_TOLERANCE = 1e-3
@@ -28,6 +28,8 @@ class RefusedError(EngineError):
         parameter: Which part of the request it is about; "" where it does not say.
     """
 
+    reason = TerminationReason.LLM_HTTP_ERROR
+
     def __init__(
         self, message: str, *, status: int, said: str, code: str = "", parameter: str = ""
     ) -> None:
@@ -45,7 +47,7 @@ class RefusedError(EngineError):
         )
 
 
-class NoTokenIdsError(EngineError):
+class NoTokenIdsError(BadReplyError):
     """A completion without the ids of its tokens: the server knows only text."""
 
 
@@ -74,19 +76,21 @@ def read_models(reply: Any) -> tuple[ServedModel, ...]:
     """Read the answer to GET /models.
 
     Raises:
-        EngineError: It is not a list of models.
+        BadReplyError: It is not a list of models.
     """
     entries = reply.get("data") if isinstance(reply, Mapping) else None
     if not isinstance(entries, list):
-        raise EngineError(f"GET /models answered {_excerpt(reply)} instead of a list under 'data'")
+        raise BadReplyError(
+            f"GET /models answered {_excerpt(reply)} instead of a list under 'data'"
+        )
     models = []
     for entry in entries:
         name = entry.get("id") if isinstance(entry, Mapping) else None
         if not isinstance(name, str) or not name:
-            raise EngineError(f"GET /models lists {_excerpt(entry)}, which has no 'id'")
+            raise BadReplyError(f"GET /models lists {_excerpt(entry)}, which has no 'id'")
         length = entry.get("max_model_len")
         if length is not None and (type(length) is not int or length < 1):
-            raise EngineError(
+            raise BadReplyError(
                 f"GET /models says max_model_len={_excerpt(length)} of {_excerpt(name)}; "
                 "a whole number above 0 was expected"
             )
@@ -107,7 +111,7 @@ def read_token_completion(
     Raises:
         NoTokenIdsError: There are no ids.
         TransientError: The server gave the completion up.
-        EngineError: Ids and logprobs are not what they must be.
+        BadReplyError: Ids and logprobs are not what they must be.
     """
     choice = _only_choice(reply)
     finish_reason = _finish_reason(choice)
@@ -115,10 +119,12 @@ def read_token_completion(
         raise NoTokenIdsError("the completion has no 'token_ids'")
     ids = _read_ids(choice["token_ids"])
     if not 1 <= len(ids) <= max_tokens:
-        raise EngineError(f"the completion has {len(ids)} token ids; 1 to {max_tokens} were asked")
+        raise BadReplyError(
+            f"the completion has {len(ids)} token ids; 1 to {max_tokens} were asked"
+        )
     echoed = choice.get("prompt_token_ids")
     if echoed is not None and (not isinstance(echoed, list) or echoed != list(prompt_ids)):
-        raise EngineError(
+        raise BadReplyError(
             "the server completed another prompt than it was sent: its prompt_token_ids "
             f"({_excerpt(echoed)}) differ from the {len(prompt_ids)} ids of the request"
         )
@@ -132,13 +138,13 @@ def read_chat_completion(reply: Any) -> tuple[str, FinishReason]:
 
     Raises:
         TransientError: The server gave the completion up.
-        EngineError: There is no text, or it ended for a reason other than stop and length.
+        BadReplyError: There is no text, or it ended for a reason other than stop and length.
     """
     choice = _only_choice(reply)
     finish_reason = _finish_reason(choice)
     message = choice.get("message")
     if not isinstance(message, Mapping):
-        raise EngineError(f"the completion has no message: {_excerpt(choice)}")
+        raise BadReplyError(f"the completion has no message: {_excerpt(choice)}")
     # A model that was cut off while it thought has said nothing yet.
     content = message.get("content")
     return ("" if content is None else _plain(content)), finish_reason
@@ -147,7 +153,7 @@ def read_chat_completion(reply: Any) -> tuple[str, FinishReason]:
 def _only_choice(reply: Any) -> Mapping[str, Any]:
     choices = reply.get("choices") if isinstance(reply, Mapping) else None
     if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], Mapping):
-        raise EngineError(f"the server answered {_excerpt(reply)}; one choice was expected")
+        raise BadReplyError(f"the server answered {_excerpt(reply)}; one choice was expected")
     return choices[0]
 
 
@@ -157,16 +163,18 @@ def _finish_reason(choice: Mapping[str, Any]) -> FinishReason:
         return reason
     problem = f"finish_reason of the completion is {_excerpt(reason)}; stop or length was expected"
     if reason in _UNFINISHED:
-        raise TransientError(problem)
-    raise EngineError(problem)
+        raise TransientError(problem, reason=TerminationReason.LLM_BAD_RESPONSE)
+    raise BadReplyError(problem)
 
 
 def _read_ids(given: Any) -> tuple[int, ...]:
     if not isinstance(given, list):
-        raise EngineError(f"token_ids of the completion are {_excerpt(given)}; a list was expected")
+        raise BadReplyError(
+            f"token_ids of the completion are {_excerpt(given)}; a list was expected"
+        )
     for index, token_id in enumerate(given):
         if type(token_id) is not int or not 0 <= token_id < _MAX_TOKEN_ID:
-            raise EngineError(
+            raise BadReplyError(
                 f"token id {index} of the completion is {_excerpt(token_id)}; "
                 "a whole number from 0 was expected"
             )
@@ -175,13 +183,15 @@ def _read_ids(given: Any) -> tuple[int, ...]:
 
 def _read_logprobs(given: Any, count: int) -> tuple[float, ...]:
     if not isinstance(given, list):
-        raise EngineError(f"logprobs of the completion are {_excerpt(given)}; a list was expected")
+        raise BadReplyError(
+            f"logprobs of the completion are {_excerpt(given)}; a list was expected"
+        )
     if len(given) != count:
-        raise EngineError(f"the completion has {len(given)} logprobs for {count} token ids")
+        raise BadReplyError(f"the completion has {len(given)} logprobs for {count} token ids")
     for index, logprob in enumerate(given):
         is_number = type(logprob) in (int, float)
         if not is_number or not _MIN_LOGPROB <= logprob <= _LOGPROB_TOLERANCE:
-            raise EngineError(
+            raise BadReplyError(
                 f"logprob {index} of the completion is {_excerpt(logprob)}; "
                 "a finite number of at most 0 was expected"
             )
@@ -195,7 +205,7 @@ def _text(choice: Mapping[str, Any]) -> str:
 def _plain(text: Any) -> str:
     """Text that files and tokenizers can take: JSON may carry halves of surrogate pairs."""
     if not isinstance(text, str):
-        raise EngineError(f"the completion's text is {_excerpt(text)}; a string was expected")
+        raise BadReplyError(f"the completion's text is {_excerpt(text)}; a string was expected")
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -119,7 +119,9 @@ class SharedFetch(Generic[_P, _T]):
             return await asyncio.shield(task)
         except EngineError as error:
             # An exception of each one's own: raised many times, one would grow a long traceback.
-            raise EngineError(str(error)) from error
+            own = EngineError(str(error))
+            own.reason = error.reason
+            raise own from error
 
     async def _run(self, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         self.value = await self._fetch(*args, **kwargs)

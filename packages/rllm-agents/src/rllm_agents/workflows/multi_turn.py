@@ -8,7 +8,7 @@ from typing import Any
 from rllm_agents.agent import BaseAgent
 from rllm_agents.agent_calls import call_agent
 from rllm_agents.argument_checks import check_count
-from rllm_agents.env_calls import may_block_when_made
+from rllm_agents.env_maker import may_block_when_made
 from rllm_agents.errors import TerminationEvent
 from rllm_agents.types import Episode, TerminationReason
 from rllm_agents.workflow import Workflow

@@ -17,16 +17,20 @@ import numpy as np
 from rllm_envs.errors import EnvProcessError, excerpt
 
 
+class UnsendableError(EnvProcessError):
+    """A value is not data, so it cannot be sent between processes."""
+
+
 def encode_line(value: Any) -> bytes:
     """Return a value as one line of ASCII.
 
     Raises:
-        EnvProcessError: It holds something that is not data; the message shows it.
+        UnsendableError: It holds something that is not data; the message shows it.
     """
     try:
         return json.dumps(_encode(value)).encode("ascii") + b"\n"
     except (RecursionError, ValueError) as error:
-        raise EnvProcessError(f"a value cannot be sent between processes: {error}") from None
+        raise UnsendableError(f"a value cannot be sent between processes: {error}") from None
 
 
 def decode_line(line: bytes) -> Any:
@@ -51,7 +55,7 @@ def _encode(value: Any) -> Any:
         # A subclass, such as an enumeration, crosses as its plain value.
         if isinstance(value, plain):
             return plain(value)
-    raise EnvProcessError(
+    raise UnsendableError(
         "only texts, numbers, lists, tuples, dicts and arrays are sent between processes, got "
         f"{type(value).__name__} {excerpt(value)}"
     )

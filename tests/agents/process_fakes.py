@@ -1,0 +1,81 @@
+"""Environments that a process of their own imports from here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from typing import Any
+
+from rllm_envs import BaseEnv
+from rllm_envs.errors import SandboxError
+
+
+class TroubledEnv(BaseEnv):
+    """Shows its process and its task; `trouble` of the task says what goes wrong, and where."""
+
+    num_made = 0
+
+    def __init__(self, task: dict[str, Any]) -> None:
+        self.task = task
+        TroubledEnv.num_made += 1
+        self._meet("init")
+
+    @staticmethod
+    def from_dict(info: dict[str, Any]) -> TroubledEnv:
+        return TroubledEnv(info)
+
+    def reset(self) -> Any:
+        self._meet("reset")
+        return {"question": f"made {TroubledEnv.num_made}"}, {"pid": os.getpid()}
+
+    def step(self, action: Any) -> Any:
+        self._meet("step")
+        if self.task.get("trouble") == "step:object":
+            return object(), 1.0, True, {}
+        return f"you said {action}", 1.0, True, {"pid": os.getpid()}
+
+    def close(self) -> None:
+        self._meet("close")
+
+    def _meet(self, place: str) -> None:
+        where, _, what = self.task.get("trouble", "").partition(":")
+        if where == place and what in TROUBLES:
+            TROUBLES[what]()
+
+
+class AsynchronousEnv(BaseEnv):
+    """Its methods are coroutine functions."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    @staticmethod
+    def from_dict(info: dict[str, Any]) -> AsynchronousEnv:
+        return AsynchronousEnv(info.get("seconds", 0.0))
+
+    async def reset(self) -> Any:  # type: ignore[override]
+        await asyncio.sleep(0.0)
+        return "start", {}
+
+    async def step(self, action: Any) -> Any:  # type: ignore[override]
+        await asyncio.sleep(self.seconds)
+        return "end", 1.0, True, {}
+
+    async def close(self) -> None:  # type: ignore[override]
+        await asyncio.sleep(0.0)
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+TROUBLES: dict[str, Any] = {
+    "error": lambda: _raise(ValueError("broken")),
+    "exit": lambda: _raise(SystemExit(3)),
+    "cancel": lambda: _raise(asyncio.CancelledError("leaked")),
+    "sandbox": lambda: _raise(SandboxError("no fork server")),
+    "hang": lambda: time.sleep(600.0),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+}
