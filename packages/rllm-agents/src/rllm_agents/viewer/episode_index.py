@@ -20,6 +20,7 @@ from rllm_agents.viewer.run_files import EpisodeFile, RunFiles
 NO_STEP = -1
 """Step of an episode that belongs to none."""
 _BULK = frozenset({"messages", "steps", "token_records", "trajectories"})
+_NEEDED = frozenset({"id", "task", "reward", "is_correct", "termination_reason"})
 _QUESTION_KEYS = ("question", "problem", "prompt", "instruction", "text", "task")
 _MAX_LABEL = 200
 _MAX_KINDS = 100
@@ -136,7 +137,7 @@ class EpisodeIndex:
         return False
 
     def _add(self, number: int, file: EpisodeFile, offset: int, line: bytes) -> None:
-        head = parse_head(line, _BULK)
+        head = parse_head(line, _BULK, _NEEDED)
         if head is None:
             self._num_bad_lines += bool(line.strip())
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeGuard
 
 _PREVIEW_CHARACTERS = 160
 
@@ -76,11 +76,14 @@ def _tokens(record: dict[str, Any]) -> dict[str, Any] | None:
         if all(type(turn.get(key)) is int for key in ("start", "stop"))
         and 0 <= turn["start"] <= turn["stop"] <= len(ids)
     ]
-    kept: dict[str, Any] = {"token_ids": ids, "logprobs": logprobs, "turns": turns}
-    for name, fits in (("advantages", _numbers), ("texts", _strings)):
-        values = record.get(name)
-        kept[name] = values if fits(values) and len(values) == len(ids) else None
-    return kept
+    advantages, texts = record.get("advantages"), record.get("texts")
+    return {
+        "token_ids": ids,
+        "logprobs": logprobs,
+        "turns": turns,
+        "advantages": advantages if _numbers(advantages) and len(advantages) == len(ids) else None,
+        "texts": texts if _strings(texts) and len(texts) == len(ids) else None,
+    }
 
 
 def _text(value: Any) -> str:
@@ -93,9 +96,9 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _numbers(value: Any) -> bool:
+def _numbers(value: Any) -> TypeGuard[list[float]]:
     return isinstance(value, list) and all(type(item) in (int, float) for item in value)
 
 
-def _strings(value: Any) -> bool:
+def _strings(value: Any) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(type(item) is str for item in value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Any
 
 _HEAD_BYTES = 16 * 1024
@@ -21,7 +21,9 @@ def parse_object(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def parse_head(line: bytes, stops: Container[str]) -> dict[str, Any] | None:
+def parse_head(
+    line: bytes, stops: Collection[str], needed: Collection[str] = ()
+) -> dict[str, Any] | None:
     """Return the members of an object that stand before the first of some keys.
 
     The head of an episode is small, its conversation and tokens are not: reading the head alone is
@@ -30,12 +32,18 @@ def parse_head(line: bytes, stops: Container[str]) -> dict[str, Any] | None:
     Args:
         line: A JSON object.
         stops: Keys that end the head.
+        needed: Keys that the head should have; where one is missing the whole line is read, and
+            all members but the stops are returned.
     """
     text = line[:_HEAD_BYTES].decode("utf-8", "replace")
     try:
-        return _head(text, stops)
+        head = _head(text, stops)
+        if all(key in head for key in needed):
+            return head
     except (ValueError, IndexError, RecursionError):
-        return parse_object(line)
+        pass  # cut off, or no JSON at all: the whole line says which
+    whole = parse_object(line)
+    return whole and {key: value for key, value in whole.items() if key not in stops}
 
 
 def finite(value: Any) -> Any:
@@ -49,7 +57,7 @@ def finite(value: Any) -> Any:
     return value
 
 
-def _head(text: str, stops: Container[str]) -> dict[str, Any]:
+def _head(text: str, stops: Collection[str]) -> dict[str, Any]:
     """Read members one by one; ValueError or IndexError where the text ends before the head."""
     members: dict[str, Any] = {}
     position = _after(text, _skip(text, 0), "{")

@@ -93,6 +93,7 @@ class Viewer:
         app = web.Application(middlewares=[_guarded])
         for name in ASSETS:
             app.router.add_get(f"/{name}", _send_asset)
+        app.router.add_get("/favicon.ico", _send_nothing)
         app.router.add_get("/api/run", self._send_run)
         app.router.add_get("/api/metrics", self._send_metrics)
         app.router.add_get("/api/episodes", self._send_episodes)
@@ -213,6 +214,11 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
         response = web.Response(status=400, text=str(error))
     response.headers.update(HEADERS)
     return response
+
+
+async def _send_nothing(request: web.Request) -> web.Response:
+    """Answer what browsers ask of every page, without one."""
+    return web.Response(status=204)
 
 
 async def _send_asset(request: web.Request) -> web.Response:
