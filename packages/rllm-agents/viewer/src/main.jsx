@@ -13,6 +13,7 @@ import { Timeline } from "./timeline.jsx";
 import { short, visible } from "./visible.js";
 
 const RUN_MILLISECONDS = 1000;
+const MOST_FRAMES = 60;
 
 function useRun() {
   const [run, setRun] = useState(null);
@@ -72,7 +73,14 @@ function Progress({ run }) {
   );
 }
 
-function useKeys(tab, toggleHelp) {
+/** Focus the search field as soon as it is there. */
+function focusSearch(frames) {
+  const field = document.getElementById("search");
+  if (field) field.focus();
+  else if (frames > 0) requestAnimationFrame(() => focusSearch(frames - 1));
+}
+
+function useKeys(toggleHelp) {
   useEffect(() => {
     function pressed(event) {
       const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
@@ -81,14 +89,14 @@ function useKeys(tab, toggleHelp) {
       if (number >= 0) goTo(TABS[number]);
       else if (event.key === "?") toggleHelp();
       else if (event.key === "/") {
-        if (tab !== "episodes" && tab !== "curves") goTo("episodes");
-        requestAnimationFrame(() => document.getElementById("search")?.focus());
+        if (!document.getElementById("search")) goTo("episodes");
+        focusSearch(MOST_FRAMES);
       } else return;
       event.preventDefault();
     }
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
-  }, [tab, toggleHelp]);
+  }, [toggleHelp]);
 }
 
 function App() {
@@ -96,7 +104,7 @@ function App() {
   const { tab, values } = usePlace();
   const [showsHelp, setShowsHelp] = useState(false);
   const theme = useTheme();
-  useKeys(tab, () => setShowsHelp((shown) => !shown));
+  useKeys(() => setShowsHelp((shown) => !shown));
   useEffect(() => {
     if (run) document.title = `${visible(run.name)} – rllm view`;
   }, [run?.name]);
