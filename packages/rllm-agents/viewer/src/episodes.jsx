@@ -1,11 +1,11 @@
 // Episodes: filters, the list of those that match, and one or two of them side by side.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Filters, FILTERS } from "./filters.jsx";
 import { List } from "./list.jsx";
 import { goTo } from "./place.js";
 import { useRows } from "./rows.js";
-import { COLOURINGS } from "./tokens.jsx";
+import { COLOURINGS, mostAdvantage } from "./tokens.jsx";
 import { Transcript } from "./transcript.jsx";
 
 function filtersOf(values) {
@@ -50,9 +50,12 @@ export function Episodes({ run, values }) {
   const [open, pinned] = [numberOf(values.open), numberOf(values.pinned)];
   const change = (more) => goTo("episodes", { ...values, ...more });
   const task = useRef(null); // of the open episode
+  const [advantages, setAdvantages] = useState({}); // largest of each episode that was open
   useKeys(values, task);
   if (run.num_episodes === 0 && run.is_complete) return <p class="empty">This run kept no episodes.</p>;
   const numbers = [open, pinned].filter((number, i, all) => number !== null && all.indexOf(number) === i);
+  // One scale for both, or their colours could not be compared.
+  const most = Math.max(0, ...numbers.map((number) => advantages[number] ?? 0));
   return (
     <div class="episodes">
       <aside>
@@ -73,10 +76,12 @@ export function Episodes({ run, values }) {
             number={number}
             generation={run.generation}
             colouring={values.colour ?? "logprob"}
+            most={most}
             isPinned={number === pinned}
             onChange={change}
             onLoad={(episode) => {
               if (number === open) task.current = episode.task_number;
+              setAdvantages((known) => ({ ...known, [number]: mostAdvantage(episode) }));
             }}
           />
         ))}

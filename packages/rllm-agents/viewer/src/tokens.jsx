@@ -75,12 +75,25 @@ function Legend({ colouring, record, most }) {
   );
 }
 
-export function Tokens({ record, colouring }) {
+/** Largest size of an advantage in an episode's sampled tokens: what the strongest shade stands for. */
+export function mostAdvantage(episode) {
+  let most = 0;
+  for (const { token_records: records } of episode.trajectories) {
+    for (const { advantages, turns } of records) {
+      if (advantages === null) continue;
+      for (const { start, stop } of turns) {
+        for (let i = start; i < stop; i += 1) most = Math.max(most, Math.abs(advantages[i]));
+      }
+    }
+  }
+  return most;
+}
+
+export function Tokens({ record, colouring, most }) {
   const [count, setCount] = useState(MOST_TOKENS);
   const [current, setCurrent] = useState(-1);
   const length = Math.min(count, record.token_ids.length);
   const turns = turnsOf(record);
-  const most = (record.advantages ?? []).reduce((top, value, i) => (turns[i] < 0 ? top : Math.max(top, Math.abs(value))), 0);
 
   function point(event) {
     const position = event.target.dataset.position;

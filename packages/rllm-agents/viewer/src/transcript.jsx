@@ -69,14 +69,14 @@ function Steps({ steps }) {
   );
 }
 
-function Trajectory({ trajectory, colouring }) {
+function Trajectory({ trajectory, colouring, most }) {
   const hasTokens = trajectory.token_records.length > 0;
   return (
     <section class="trajectory">
       {trajectory.name && <h3>{oneLine(trajectory.name, 80)}</h3>}
       {!hasTokens && colouring !== "text" && <p class="note">No tokens were kept of this episode.</p>}
       {hasTokens && colouring !== "text"
-        ? trajectory.token_records.map((record, i) => <Tokens key={i} record={record} colouring={colouring} />)
+        ? trajectory.token_records.map((record, i) => <Tokens key={i} record={record} colouring={colouring} most={most} />)
         : trajectory.messages.map((message, i) => <Message key={i} message={message} />)}
       <Steps steps={trajectory.steps} />
     </section>
@@ -108,7 +108,7 @@ function Tools({ episode, colouring, isPinned, onChange }) {
   );
 }
 
-export function Transcript({ number, generation, colouring, isPinned, onChange, onLoad }) {
+export function Transcript({ number, generation, colouring, most, isPinned, onChange, onLoad }) {
   const [episode, error] = useEpisode(number, generation, onLoad);
   if (error) return <section class="pane"><p class="error">{visible(error)}</p></section>;
   if (episode === null) return <section class="pane"><p class="empty">Reading…</p></section>;
@@ -120,7 +120,7 @@ export function Transcript({ number, generation, colouring, isPinned, onChange, 
         <Tools episode={episode} colouring={colouring} isPinned={isPinned} onChange={onChange} />
       </div>
       {episode.error !== null && <pre class="error">{visible(episode.error.slice(0, 20_000))}</pre>}
-      {episode.trajectories.map((one, i) => <Trajectory key={i} trajectory={one} colouring={colouring} />)}
+      {episode.trajectories.map((one, i) => <Trajectory key={i} trajectory={one} colouring={colouring} most={most} />)}
       <details class="task">
         <summary>Task</summary>
         <Text text={JSON.stringify(episode.task, null, 2) ?? ""} />
