@@ -55,7 +55,7 @@ function Message({ message }) {
 function Steps({ steps }) {
   return (
     <details class="steps">
-      <summary>{steps.length} steps</summary>
+      <summary>{steps.length === 1 ? "1 step" : `${steps.length} steps`}</summary>
       <ol>
         {steps.slice(0, 500).map((step, index) => (
           <li key={index}>

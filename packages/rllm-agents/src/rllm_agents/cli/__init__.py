@@ -18,6 +18,7 @@ PLUGIN_GROUP = "rllm.commands"
 
 _OWN_COMMANDS = {
     "eval": ("rllm_agents.cli.eval", "command", "Play tasks with a policy and report pass@k."),
+    "report": ("rllm_agents.cli.report", "command", "Write a run as one file for a colleague."),
     "serve": ("rllm_agents.cli.serve", "command", "Serve a model to agents, and record them."),
     "view": ("rllm_agents.cli.view", "command", "Show a run in the browser."),
 }
