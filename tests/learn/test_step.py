@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 from learn_fakes import sequence
@@ -100,6 +101,17 @@ def test_a_step_learns_and_publishes_the_next_version():
     assert report.skipped is None
     assert report.metrics["learner/loss"] == 0.5
     assert report.metrics["train/uniform_groups"] == 0.5
+    assert report.sequences == learner.learned[0]
+
+
+def test_a_step_says_when_it_began_and_where_its_time_went():
+    before = time.time()
+    report, *_ = run([1.0, 0.0])
+    whole = time.time() - before
+    assert before <= report.metrics["time/began"] <= before + whole
+    parts = [report.metrics[f"time/{part}_seconds"] for part in ("sample", "learn", "publish")]
+    assert min(parts) >= 0.0
+    assert sum(parts) <= whole + 0.01
 
 
 def test_all_members_of_a_group_play_the_same_task():

@@ -1,28 +1,33 @@
-"""Judges the policy on held-out tasks during a run, and keeps episodes for people to read."""
+"""Judges the policy on held-out tasks during a run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from time import perf_counter, time
 from typing import Any
 
-from rllm_agents import Episode, SamplingParams
-from rllm_agents.evaluation import EvaluationResult, evaluate_tasks, write_episodes
+from rllm_agents import SamplingParams
+from rllm_agents.evaluation import EvaluationResult, evaluate_tasks
 from rllm_learn.assembly import Parts
 from rllm_learn.config import TrainerConfig
+from rllm_learn.episode_recorder import EpisodeRecorder
 from rllm_learn.tracking import MetricsWriter
 
 
 class Evaluator:
     """Plays the same held-out tasks with the newest weights, sampled and greedy."""
 
-    def __init__(self, config: TrainerConfig, path: Path, parts: Parts, writer: MetricsWriter):
-        """Take the run's parts; `path` is its directory."""
+    def __init__(
+        self,
+        config: TrainerConfig,
+        parts: Parts,
+        writer: MetricsWriter,
+        recorder: EpisodeRecorder,
+    ):
+        """Take the run's parts, and where figures and episodes go."""
         self._config = config
-        self._episodes = path / "episodes"
-        self._episodes.mkdir(exist_ok=True)
         self._parts = parts
         self._writer = writer
+        self._recorder = recorder
 
     @property
     def has_evaluated(self) -> bool:
@@ -31,23 +36,20 @@ class Evaluator:
 
     def evaluate(self, step: int) -> str:
         """Evaluate, write metrics and episodes, and return a line for the display."""
+        began, started = time(), perf_counter()
         sampled = self._play(self._config.rollout.temperature)
-        write_episodes(self._episodes / f"eval-{step:06d}.jsonl", sampled.episodes)
+        self._recorder.write_evaluation("eval", step, sampled.episodes)
         metrics = _metrics(sampled, "")
         line = f"step {step}: held-out pass@1 {sampled.pass_at_1:.3f}"
         if self._config.eval.greedy:
             greedy = self._play(0.0)
-            write_episodes(self._episodes / f"eval-greedy-{step:06d}.jsonl", greedy.episodes)
+            self._recorder.write_evaluation("eval-greedy", step, greedy.episodes)
             metrics |= _metrics(greedy, "greedy_")
             line += f" sampled, {greedy.pass_at_1:.3f} greedy"
+        metrics |= {"time/eval_began": began, "time/eval_seconds": perf_counter() - started}
         self._writer.write(step, metrics)
         failed = int(metrics["eval/failed_episodes"])
         return f"{line} ({sampled.num_tasks} tasks{f', {failed} failed' if failed else ''})"
-
-    def write_group(self, step: int, episodes: Sequence[Episode]) -> None:
-        """Keep the first training episodes of a step: one task, played several times."""
-        first = [e for e in episodes if e.task == episodes[0].task]
-        write_episodes(self._episodes / "train.jsonl", first, append=True)
 
     def summary(self) -> dict[str, Any]:
         """Return the first and the last evaluation of the whole run."""

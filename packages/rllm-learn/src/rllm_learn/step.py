@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -85,6 +85,8 @@ class StepReport:
 
     metrics: dict[str, float]
     episodes: list[Episode]
+    sequences: list[TokenSequence]
+    """What was learned from, with its advantages; empty when nothing was."""
     skipped: str | None
     """Why nothing was learned; None when something was."""
 
@@ -111,18 +113,20 @@ def train_step(
         progress: Where the run is; moved on to the next step.
         num_tasks: Tasks that the step begins with; the algorithm may ask for more.
     """
-    started = perf_counter()
+    began, started = time(), perf_counter()
     sample, tasks_drawn = _play(sampler, algorithm, tasks, progress, num_tasks)
     sampled = perf_counter()
     rollouts = _scored(learner, algorithm.scores, sample.rollouts)
     credit = algorithm.credit(rollouts, progress.memory)
-    learned = zip(sample.episodes, sample.plan, strict=True)
-    metrics = episode_metrics([e for e, planned in learned if not planned.greedy])
+    played = zip(sample.episodes, sample.plan, strict=True)
+    metrics = episode_metrics([e for e, planned in played if not planned.greedy])
     metrics |= {f"train/{name}": value for name, value in credit.metrics.items()}
     skipped = None if credit.sequences else _why_nothing_to_learn(sample)
+    learned_at = perf_counter()
     with interrupt_deferred():
         if credit.sequences:
             update = learner.update(credit.sequences, algorithm.loss)
+            learned_at = perf_counter()
             progress.weights_version += 1
             sampler.publish(learner.export_weights(), progress.weights_version)
             metrics |= {f"learner/{name}": value for name, value in update.metrics.items()}
@@ -133,9 +137,11 @@ def train_step(
         progress.tasks_drawn += tasks_drawn
         progress.memory = credit.memory
     metrics["time/sample_seconds"] = sampled - started
-    metrics["time/learn_seconds"] = perf_counter() - sampled
+    metrics["time/learn_seconds"] = learned_at - sampled
+    metrics["time/publish_seconds"] = perf_counter() - learned_at
+    metrics["time/began"] = began
     metrics["weights_version"] = float(progress.weights_version)
-    return StepReport(metrics, sample.episodes, skipped)
+    return StepReport(metrics, sample.episodes, credit.sequences, skipped)
 
 
 def _play(

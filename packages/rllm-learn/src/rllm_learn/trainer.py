@@ -21,6 +21,7 @@ from rllm_learn.assembly import Parts, assemble
 from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.core.checkpoint import latest_checkpoint, save_checkpoint
 from rllm_learn.display import Display
+from rllm_learn.episode_recorder import EpisodeRecorder
 from rllm_learn.errors import TrainingError
 from rllm_learn.evaluator import Evaluator
 from rllm_learn.players import Players
@@ -136,7 +137,13 @@ class _Run:
         self.writer = MetricsWriter(
             path, tensorboard=config.tracking.tensorboard, resume_step=self.progress.step
         )
-        self.evaluator = Evaluator(config, path, parts, self.writer)
+        self.recorder = EpisodeRecorder(
+            path,
+            parts.tokenizer,
+            num_episodes=config.tracking.episodes,
+            resume_step=self.progress.step,
+        )
+        self.evaluator = Evaluator(config, parts, self.writer, self.recorder)
 
     def run(self) -> dict[str, Any]:
         """Sample, learn, publish, step after step; evaluate and save now and then."""
@@ -178,7 +185,7 @@ class _Run:
 
     def _report(self, report: StepReport) -> None:
         self.writer.write(self.progress.step, report.metrics)
-        self.evaluator.write_group(self.progress.step, report.episodes)
+        self.recorder.write_training(self.progress.step, report.episodes, report.sequences)
         figures = {
             "reward": report.metrics["train/reward"],
             "turns": report.metrics["train/turns"],

@@ -18,7 +18,9 @@ PLUGIN_GROUP = "rllm.commands"
 
 _OWN_COMMANDS = {
     "eval": ("rllm_agents.cli.eval", "command", "Play tasks with a policy and report pass@k."),
+    "report": ("rllm_agents.cli.report", "command", "Write a run as one file for a colleague."),
     "serve": ("rllm_agents.cli.serve", "command", "Serve a model to agents, and record them."),
+    "view": ("rllm_agents.cli.view", "command", "Show a run in the browser."),
 }
 """Name -> module, attribute, one line of help."""
 
@@ -31,6 +33,7 @@ HELP = """Run, judge and train language agents on text environments.
   rllm eval                                    the tiny model on the calculator task
   rllm eval env=rllm/Math-v0 env.dataset=test.jsonl policy=oracle
   rllm serve                                   the tiny model behind an OpenAI-compatible address
+  rllm view runs/mine                          curves, episodes and tokens in the browser
   rllm eval --help                             all settings, with their defaults
 
 Settings are KEY=VALUE. Nothing is downloaded unless a model is named that is not on this machine.

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import logging
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -24,10 +25,11 @@ from rllm_agents.evaluation import (
     EvaluationResult,
     OracleEnv,
     env_tasks,
+    episode_record,
     evaluation_requests,
     oracle_misses,
     summarize,
-    write_episodes,
+    write_records,
 )
 from rllm_agents.execution_engine import AgentExecutionEngine
 from rllm_agents.models import resolve_model_path
@@ -105,6 +107,10 @@ def check_policy(settings: EvalSettings) -> None:
     if settings.policy not in POLICIES:
         raise UserError(f"policy must be {' or '.join(POLICIES)}, got {settings.policy!r}")
     sampling_params(settings)
+    if settings.episodes_with_tokens < 0:
+        raise UserError(
+            f"episodes_with_tokens must be 0 or more, got {settings.episodes_with_tokens}"
+        )
     if settings.torch_threads is not None and settings.torch_threads < 1:
         raise UserError(f"torch_threads must be at least 1, or null, got {settings.torch_threads}")
     if settings.policy == "oracle":
@@ -198,8 +204,18 @@ def play(settings: EvalSettings, run_dir: Path) -> EvaluationResult:
                 click.echo(f"interrupted: {played} are in {path}", err=True)
                 raise
             finally:
-                write_episodes(path, ended)
+                write_records(path, _records(settings, engine, ended))
     return summarize(ended, num_tasks=len(tasks))
+
+
+def _records(
+    settings: EvalSettings, engine: AgentExecutionEngine, episodes: Sequence[Episode]
+) -> Iterator[dict[str, Any]]:
+    """Yield the lines of the file: text of all episodes, tokens of the first."""
+    tokenizer = None if engine.renderer is None else engine.renderer.tokenizer
+    for index, episode in enumerate(episodes):
+        with_tokens = tokenizer is not None and index < settings.episodes_with_tokens
+        yield episode_record(episode, with_tokens=with_tokens, tokenizer=tokenizer)
 
 
 def make_engine(

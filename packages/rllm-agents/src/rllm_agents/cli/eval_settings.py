@@ -107,5 +107,7 @@ class EvalSettings:
     """Seconds that one step of an environment may take; null waits for ever."""
     torch_threads: int | None = None
     """Threads of one torch operation; null is 1 for the tiny model, else torch's own choice."""
+    episodes_with_tokens: int = 100
+    """Of how many episodes, the first ones, the ids, logprobs and texts of all tokens are kept."""
     run_dir: str | None = None
     """Where episodes.jsonl and summary.json go; null makes runs/eval-<date>-<time>."""

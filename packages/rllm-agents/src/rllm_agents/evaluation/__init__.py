@@ -6,7 +6,12 @@ oracle replaces the policy by the answers that an environment knows itself, so t
 grading can be checked without a model.
 """
 
-from rllm_agents.evaluation.episode_files import write_episodes
+from rllm_agents.evaluation.episode_files import (
+    episode_record,
+    token_texts,
+    write_episodes,
+    write_records,
+)
 from rllm_agents.evaluation.matches import MatchResult, Standing, evaluate_match
 from rllm_agents.evaluation.oracle import OracleEnv, oracle_misses
 from rllm_agents.evaluation.policies import evaluate
@@ -26,11 +31,14 @@ __all__ = [
     "Standing",
     "env_takes",
     "env_tasks",
+    "episode_record",
     "evaluate",
     "evaluate_match",
     "evaluate_tasks",
     "evaluation_requests",
     "oracle_misses",
     "summarize",
+    "token_texts",
     "write_episodes",
+    "write_records",
 ]

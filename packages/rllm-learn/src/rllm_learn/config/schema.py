@@ -224,6 +224,13 @@ class TrackingConfig:
 
     tensorboard: bool = True
     """Write TensorBoard events."""
+    episodes: int = 8
+    """Training episodes of each step that are kept, and episodes of each evaluation of which the
+    tokens are kept: ids, logprobs, texts, advantages."""
+
+    def __post_init__(self) -> None:
+        """Check ranges; raises ConfigError."""
+        require(self.episodes >= 0, "tracking.episodes", self.episodes, ">= 0")
 
 
 @dataclass
