@@ -122,9 +122,7 @@ class Scorer:
         index = (torch.zeros_like(rows), starts[rows] + columns - 1)
         return _packed_inputs(batch, batch.lengths), index
 
-    def _states(
-        self, trunk: Any, inputs: dict[str, Any], index: tuple[Tensor, Tensor]
-    ) -> Tensor:
+    def _states(self, trunk: Any, inputs: dict[str, Any], index: tuple[Tensor, Tensor]) -> Tensor:
         """Return the last hidden states (N, H) that predict sampled ids."""
         return trunk(**inputs, use_cache=False).last_hidden_state[index]
 
