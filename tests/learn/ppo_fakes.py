@@ -1,4 +1,4 @@
-"""PPO once more, as plain loops over rollouts, actions and positions, with nothing of the learner's."""
+"""PPO once more, as plain loops over rollouts, actions and positions."""
 
 from __future__ import annotations
 
@@ -82,6 +82,12 @@ def shift_head(head: nn.Module) -> None:
         parameter.data.copy_(values * 0.3)
 
 
+def shift_head_of(learner: Learner) -> None:
+    """Let a learner's critic start as the plain one does."""
+    assert learner.critic is not None
+    shift_head(learner.critic.head)
+
+
 def update_of(learner: PolicyLearner, rollouts: list[Rollout], **settings) -> dict[str, float]:
     """Score, give credit and update, as a training step does; return the figures."""
     algorithm = PPO(PPOConfig(**{**SETTINGS, **settings}))
@@ -106,7 +112,7 @@ class Plain:
         base = source.get_base_model() if isinstance(source, peft.PeftModel) else source
         head = nn.Linear(16, 1, dtype=torch.float64)
         shift_head(head)
-        return cls(policy, base.model, head)  # pyright: ignore[reportArgumentType]
+        return cls(policy, base.model, head)
 
     def critic_parameters(self, *, shares_trunk: bool) -> list[nn.Parameter]:
         """What the critic's own rate applies to."""
@@ -228,7 +234,7 @@ def plain_ppo(
             count = sum(len(credit[i]["advantages"]) for i in minibatch)
             for parameter in [*policy.parameters(), *groups[1]]:
                 parameter.grad = None
-            (loss / count).backward()  # pyright: ignore[reportAttributeAccessIssue]
+            (loss / count).backward()
             for group, optimizer in zip(groups, optimizers, strict=True):
                 torch.nn.utils.clip_grad_norm_(group, rule.max_grad_norm)
                 optimizer.step()
@@ -239,6 +245,5 @@ def plain_ppo(
 def learner_of(policy: nn.Module, rule: UpdateRule, **more) -> Learner:
     """A learner whose critic starts as the plain one does."""
     learner = Learner(policy, rule, keeps_reference=True, **more)
-    assert learner.critic is not None
-    shift_head(learner.critic.head)
+    shift_head_of(learner)
     return learner
