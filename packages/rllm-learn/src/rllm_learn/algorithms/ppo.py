@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import ClassVar
 
 from torch import Tensor
@@ -196,7 +198,7 @@ class PPO(PolicyGradient[PPOConfig]):
             max_error=self.config.vf_clip_param,
         )
         weighed = errors.values * weights
-        stats = {"policy_loss": policy.total.detach(), "value_loss": weighed.detach().sum()}
+        stats = {"value_loss": weighed.detach().sum()}
         if errors.clipped is not None:
             stats["value_clip_fraction"] = (errors.clipped * weights).sum()
         return LossSum(
@@ -240,15 +242,14 @@ def _actions(rollout: Rollout, *, per_turn: bool) -> list[Action]:
             raise ConfigError(
                 "algorithm.gae_over=turns needs rollouts that know their steps; take tokens"
             )
-        for position, sampled in enumerate(sequence.action_mask):
-            if not sampled:
-                continue
-            before = actions[-1] if actions else None
-            goes_on = before and before.step == steps[position] and before.sequence == index
-            if per_turn and before and goes_on:
-                actions[-1] = replace(before, positions=(*before.positions, position))
-            else:
-                actions.append(Action(index, (position,), steps[position]))
+        sampled = [(steps[p], p) for p, is_sampled in enumerate(sequence.action_mask) if is_sampled]
+        if per_turn:
+            actions += [
+                Action(index, tuple(position for _, position in own), step)
+                for step, own in groupby(sampled, key=itemgetter(0))
+            ]
+        else:
+            actions += [Action(index, (position,), step) for step, position in sampled]
     return actions
 
 

@@ -46,7 +46,7 @@ class Scorer:
             peft or not.
         temperature: What the sampler divided the logits by; above 0.
         max_logits: Logits that stand in memory at once, where the head is split.
-        critic: Of this policy, as it was before it was given to a scorer; None for no values.
+        critic: Of this policy; None for no values.
     """
 
     def __init__(
