@@ -1,4 +1,4 @@
-"""Train an agent that searches: questions of HotpotQA, a corpus on this machine, GRPO.
+"""Train an agent that searches: questions of HotpotQA, a corpus on this machine, PPO.
 
     RLLM_DATA_DIR=... uv run python examples/search_agent.py num_steps=3 tasks_per_step=4
 
@@ -54,7 +54,7 @@ def write_corpus(path: Path) -> None:
                     file.write(json.dumps({"text": text}) + "\n")
 
 
-@hydra.main(config_path="pkg://rllm_learn.config", config_name="grpo_trainer", version_base=None)
+@hydra.main(config_path="pkg://rllm_learn.config", config_name="ppo_trainer", version_base=None)
 def main(config: Any) -> None:
     """Register questions and corpus where they are not there, then train."""
     if not DatasetRegistry.dataset_exists(NAME):

@@ -34,7 +34,7 @@ def page() -> str:
     """Return the page's text."""
     lines = [HEAD, "## rllm train", ""]
     lines += _table("", TrainerConfig, leave_out=("algorithm.name",))
-    lines += ["### Every algorithm without a critic", ""]
+    lines += ["### Every algorithm", ""]
     lines += _table("algorithm.", PolicyGradientConfig, leave_out=("name",))
     shared = set(settings_table(PolicyGradientConfig))
     for name, (settings, _) in ALGORITHMS.items():

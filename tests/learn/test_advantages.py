@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from rllm_learn.core.advantages import (
     discounted_returns,
+    explained_variance,
+    generalized_advantages,
     group_relative,
     leave_one_out,
     overlong_penalty,
@@ -77,3 +79,48 @@ def test_standardized_values_have_mean_zero_and_deviation_one():
 def test_the_penalty_grows_within_the_buffer(length, penalty):
     assert overlong_penalty(length, max_length=100, buffer=20) == pytest.approx(penalty)
     assert overlong_penalty(length, max_length=100, buffer=0) == 0.0
+
+
+def test_generalized_advantages_worked_by_hand():
+    # gamma 0.5, lambda 0.8: d = (0 + 0.5 * 2 - 1, 0 + 0.5 * 1 - 2, 4 - 1) = (0, -1.5, 3);
+    # A = (0 + 0.4 * -0.3, -1.5 + 0.4 * 3, 3).
+    found = generalized_advantages([0.0, 0.0, 4.0], [1.0, 2.0, 1.0], gamma=0.5, lambda_=0.8)
+    assert found == pytest.approx([-0.12, -0.3, 3.0])
+
+
+@given(
+    st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=1, max_size=8),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_generalized_advantages_are_the_weighted_mean_of_all_estimates_of_n_steps(
+    pairs, gamma, lambda_
+):
+    # Schulman et al. 2015, eq. 15 and 16: (1 - lambda) sum of lambda^(n - 1) A^(n), where the
+    # estimate of n steps sums n rewards, and then trusts the value; beyond the end all are equal.
+    rewards, values = [r for r, _ in pairs], [v for _, v in pairs]
+    size = len(pairs)
+
+    def of_steps(start: int, n: int) -> float:
+        stop = min(start + n, size)
+        total = sum(gamma ** (i - start) * rewards[i] for i in range(start, stop))
+        rest = gamma**n * values[stop] if stop < size else 0.0
+        return total + rest - values[start]
+
+    expected = []
+    for start in range(size):
+        left = size - start
+        mean = sum((1 - lambda_) * lambda_ ** (n - 1) * of_steps(start, n) for n in range(1, left))
+        expected.append(mean + lambda_ ** (left - 1) * of_steps(start, left))
+    found = generalized_advantages(rewards, values, gamma=gamma, lambda_=lambda_)
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_explained_variance_worked_by_hand():
+    assert explained_variance([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) == 1.0
+    assert explained_variance([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]) == 1.0  # but for a constant
+    assert explained_variance([1.0, 2.0, 3.0], [7.0, 7.0, 7.0]) == 0.0
+    # Errors 0, 2, 4: variance 8/3 against 2/3.
+    assert explained_variance([1.0, 2.0, 3.0], [1.0, 0.0, -1.0]) == pytest.approx(-3.0)
+    assert explained_variance([1.0, 1.0], [0.0, 5.0]) == 0.0
+    assert explained_variance([], []) == 0.0

@@ -6,6 +6,7 @@ from omegaconf import OmegaConf
 from rllm_learn.algorithms import ALGORITHMS, REINFORCEConfig, ReMaxConfig
 from rllm_learn.config import SFTConfig, TrainerConfig, load_config, to_settings
 from rllm_learn.errors import ConfigError
+from rllm_learn.settings import update_rule
 
 
 def settings(*overrides):
@@ -101,12 +102,31 @@ def test_limits_of_responses_reach_the_algorithms_that_read_them():
     assert settings("algorithm=dr_grpo", *changes).algorithm.length_constant == 77
 
 
+def test_the_critic_has_a_rate_that_suits_its_model():
+    def rate(*overrides) -> float:
+        config = settings("algorithm=ppo", *overrides)
+        rule = update_rule(config.learner, config.model, 1, seed=0, critic=config.algorithm.critic)
+        assert rule.critic is not None
+        return rule.critic.learning_rate.peak
+
+    assert rate() == 3e-3
+    assert rate("algorithm.critic_learning_rate=2e-4", "learner.learning_rate=1e-3") == 2e-4
+    assert rate("model.path=some/where") == 1e-4
+    assert rate("model.path=some/where", "model.lora_rank=0") == 1e-5
+    head = "algorithm.vf_share_layers=true"
+    assert rate("model.path=some/where", "model.lora_rank=0", head) == 1e-4
+    warm = settings("algorithm=ppo", "learner.warmup_updates=9")
+    rule = update_rule(warm.learner, warm.model, 1, seed=0, critic=warm.algorithm.critic)
+    assert rule.critic is not None and rule.critic.learning_rate.warmup_updates == 9
+    assert settings().algorithm.critic is None
+
+
 @pytest.mark.parametrize("change", ["learner.num_epochs=2", "learner.minibatch_sequences=64"])
 def test_losses_without_a_ratio_refuse_a_second_step_on_the_same_samples(change):
     for name in ("rloo", "remax", "reinforce"):
         with pytest.raises(ConfigError, match=f"algorithm={name} has no probability ratio"):
             settings(f"algorithm={name}", change)
-    for name in ("grpo", "cispo", "gspo", "reinforce_plus_plus"):
+    for name in ("grpo", "cispo", "gspo", "reinforce_plus_plus", "ppo"):
         settings(f"algorithm={name}", change)
 
 

@@ -11,6 +11,7 @@ from rllm_learn.core.losses import (
     cross_entropy_loss,
     score_function,
     sequence_log_ratio,
+    squared_value_error,
 )
 
 
@@ -91,3 +92,28 @@ def test_cross_entropy_sums_over_imitated_tokens_only():
     )
     assert loss.total.item() == pytest.approx(1.5)
     assert loss.count == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "old", "target", "clips", "loss", "gradient", "is_clipped"),
+    [
+        (0.5, 0.0, 1.0, (None, None), 0.25, -1.0, False),
+        (0.1, 0.0, 1.0, (0.2, None), 0.81, -1.8, False),
+        (0.5, 0.0, 1.0, (0.2, None), 0.64, 0.0, True),  # (0.2 - 1)^2: moved far enough
+        (-0.5, 0.0, 1.0, (0.2, None), 2.25, -3.0, False),  # moved the wrong way: comes back
+        (1.5, 0.0, 1.0, (0.2, None), 0.64, 0.0, True),  # beyond the target, further than 0.2
+        (2.5, 0.0, 1.0, (0.2, None), 2.25, 3.0, False),  # so far beyond that it comes back
+        (3.0, 3.0, 1.0, (None, 2.0), 2.0, 0.0, True),  # the error is beyond its bound
+        (2.0, 3.0, 1.0, (None, 2.0), 1.0, 2.0, False),
+        (0.5, 0.0, 1.0, (0.2, 0.5), 0.5, 0.0, True),
+    ],
+)
+def test_the_error_of_a_value_worked_by_hand(value, old, target, clips, loss, gradient, is_clipped):
+    values = variable(value)
+    before, returns = (torch.tensor([[x]], dtype=torch.float64) for x in (old, target))
+    found = squared_value_error(values, before, returns, value_clip=clips[0], max_error=clips[1])
+    found.values.sum().backward()
+    assert values.grad is not None and found.clipped is not None
+    assert found.values.item() == pytest.approx(loss)
+    assert values.grad.item() == pytest.approx(gradient)
+    assert found.clipped.item() is is_clipped

@@ -16,6 +16,7 @@ import pytest
 import ray
 import torch
 from learn_fakes import plain_update, random_sequences, tiny_policy
+from ppo_fakes import plain_ppo, ppo_rule, random_rollouts, shift_head_of, update_of
 from ray.rllib.algorithms.algorithm import Algorithm
 
 from rllm_agents import ChatAgent
@@ -111,6 +112,33 @@ def test_an_update_equals_a_plain_loop_whatever_the_number_of_learners(
         for state in states:
             assert (state[name] - before[name] - change).norm() < 1e-6 * change.norm()
         assert torch.equal(exported[name], states[0][name])
+
+
+@pytest.mark.parametrize("num_learners", [0, 1, 2])
+def test_an_update_of_ppo_equals_a_plain_loop_whatever_the_number_of_learners(
+    cluster: None, tmp_path: Path, num_learners: int
+) -> None:
+    tiny_policy().double().save_pretrained(tmp_path)
+    spec = PolicySpec(path=tmp_path, lora_rank=0, dtype="float64")
+    rule = ppo_rule(shares_trunk=False)
+    plain = plain_ppo(load_policy(spec), random_rollouts(), rule, per_turn=False)
+    group = learner_group(spec, rule, num_learners)
+    try:
+        group.foreach_learner(shift_head_of)
+        figures = update_of(group, random_rollouts())
+        states = group.foreach_learner(lambda learner: learner.state_dict())
+    finally:
+        group.shutdown()
+    assert len(states) == max(num_learners, 1)
+    assert figures["value_clip_fraction"] > 0.05
+    before = dict(load_policy(spec).named_parameters())
+    for state in states:
+        for name, parameter in plain.policy.named_parameters():
+            change = parameter.detach() - before[name].detach()
+            error = state["parameters"][name] - parameter.detach()
+            assert error.norm() < 1e-3 * change.norm()
+        head = state["critic"]["parameters"]["head.weight"]
+        assert torch.allclose(head, plain.head.weight, rtol=0, atol=1e-6)
 
 
 def test_resources_that_are_not_there_are_named_instead_of_waited_for(cluster: None) -> None:

@@ -8,9 +8,10 @@ from rllm_agents import ToolAgent
 from rllm_envs import BaseEnv
 from rllm_learn import rllib
 from rllm_learn.algorithms import ALGORITHMS
+from rllm_learn.algorithms import PPOConfig as PPOSettings
 from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.errors import ConfigError
-from rllm_learn.rllib import GRPOConfig, LLMAlgorithmConfig, ReMaxConfig
+from rllm_learn.rllib import GRPOConfig, LLMAlgorithmConfig, PPOConfig, ReMaxConfig
 
 
 class OwnEnv(BaseEnv):
@@ -61,6 +62,50 @@ def test_an_algorithm_takes_its_own_settings_and_no_others():
         config.copy().training(clip_low=0.1).validate()
     with pytest.raises(ConfigError, match="no probability ratio"):
         config.copy().training(num_epochs=2).validate()
+
+
+def test_ppo_takes_the_names_of_rllib_where_they_mean_the_same():
+    settings = (
+        PPOConfig()
+        .environment("rllm/Calculator-v0")
+        .training(lr=1e-4, gamma=0.99, lambda_=0.9, clip_param=0.3, entropy_coeff=0.01)
+        .training(vf_loss_coeff=0.5, vf_clip_param=10.0, vf_share_layers=True, num_epochs=2)
+        .training(minibatch_size=64, gae_over="turns", critic_learning_rate=1e-3)
+    )
+    settings.validate()
+    algorithm = settings.trainer_config().algorithm
+    assert algorithm == PPOSettings(
+        gamma=0.99,
+        lambda_=0.9,
+        clip_low=0.3,
+        clip_high=0.3,
+        entropy_coefficient=0.01,
+        vf_loss_coeff=0.5,
+        vf_clip_param=10.0,
+        vf_share_layers=True,
+        gae_over="turns",
+        critic_learning_rate=1e-3,
+    )
+    learner = settings.trainer_config().learner
+    assert (learner.num_epochs, learner.minibatch_sequences) == (2, 64)
+    without = PPOConfig().environment("rllm/Calculator-v0").training(use_gae=False, clip_high=0.4)
+    algorithm = without.trainer_config().algorithm
+    assert algorithm == PPOSettings(use_gae=False, clip_high=0.4)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"use_critic": False}, "use_critic=False.*REINFORCEConfig"),
+        ({"kl_coeff": 0.2}, "policy before the update.*kl_coefficient"),
+        ({"use_kl_loss": True}, "policy before the update.*kl_coefficient"),
+        ({"kl_target": 0.01}, "constant: kl_coefficient"),
+        ({"lr_schedule": []}, "warmup_updates"),
+    ],
+)
+def test_options_of_rllibs_ppo_that_mean_something_else_say_what_to_use(option, words):
+    with pytest.raises(ConfigError, match=words):
+        PPOConfig().training(**option)
 
 
 def test_options_reach_the_settings_they_name():

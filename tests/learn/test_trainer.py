@@ -109,8 +109,10 @@ def test_a_resumed_run_ends_exactly_where_an_uninterrupted_one_does(finished, tm
     [
         {"name": "reinforce", "rollouts_per_task": 4, "baseline": "running"},
         {"name": "dapo", "group_size": 4, "kl_coefficient": 0.1},
+        {"name": "ppo", "rollouts_per_task": 4},
+        {"name": "ppo", "rollouts_per_task": 4, "vf_share_layers": True, "gae_over": "turns"},
     ],
-    ids=["what it remembers", "how many tasks it played"],
+    ids=["what it remembers", "how many tasks it played", "its critic", "its value head"],
 )
 def test_a_resumed_run_knows_what_the_algorithm_did_before(tmp_path, algorithm):
     whole, cut = tmp_path / "whole", tmp_path / "cut"

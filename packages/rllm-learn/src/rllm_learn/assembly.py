@@ -91,6 +91,7 @@ def assemble(
         config.num_steps,
         seed=config.seed,
         temperature=config.rollout.temperature,
+        critic=config.algorithm.critic,
     )
     policy = load_policy_of(spec)
     publishes_adapter = publishes_adapters(config)

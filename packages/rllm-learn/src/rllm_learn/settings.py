@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoTokenizer
 
+from rllm_learn.algorithms import CriticSettings
 from rllm_learn.config.schema import LearnerConfig, ModelConfig
+from rllm_learn.core.critic import CriticRule
 from rllm_learn.core.learner import UpdateRule
 from rllm_learn.core.model import PolicySpec, load_policy
 from rllm_learn.core.optimizer import LearningRate
@@ -95,6 +98,15 @@ def learning_rate(learner: LearnerConfig, model: ModelConfig) -> float:
     return 1e-5 if model.lora_rank else 1e-6
 
 
+def critic_learning_rate(critic: CriticSettings, model: ModelConfig) -> float:
+    """Return the critic's peak rate: the one that is set, or the default that suits the model."""
+    if critic.learning_rate is not None:
+        return critic.learning_rate
+    if model.path.startswith("tiny"):
+        return 3e-3
+    return 1e-4 if model.lora_rank or critic.shares_trunk else 1e-5
+
+
 def update_rule(
     learner: LearnerConfig,
     model: ModelConfig,
@@ -102,8 +114,9 @@ def update_rule(
     *,
     seed: int,
     temperature: float = 1.0,
+    critic: CriticSettings | None = None,
 ) -> UpdateRule:
-    """Return how the learner turns batches into updates.
+    """Return how the learner turns batches into updates, the policy's and a critic's.
 
     Raises:
         ConfigError: Muon is asked for together with LoRA.
@@ -113,13 +126,18 @@ def update_rule(
             "learner.muon_learning_rate is for whole matrices: set model.lora_rank=0, "
             "or leave it null"
         )
+    rate = LearningRate(
+        peak=learning_rate(learner, model),
+        warmup_updates=learner.warmup_updates,
+        decay="cosine" if learner.decay == "cosine" else "constant",
+        total_updates=total_updates,
+    )
+    critic_rule = None
+    if critic is not None:
+        own = replace(rate, peak=critic_learning_rate(critic, model))
+        critic_rule = CriticRule(shares_trunk=critic.shares_trunk, learning_rate=own)
     return UpdateRule(
-        learning_rate=LearningRate(
-            peak=learning_rate(learner, model),
-            warmup_updates=learner.warmup_updates,
-            decay="cosine" if learner.decay == "cosine" else "constant",
-            total_updates=total_updates,
-        ),
+        learning_rate=rate,
         betas=(learner.betas[0], learner.betas[1]),
         weight_decay=learner.weight_decay,
         muon_learning_rate=learner.muon_learning_rate,
@@ -129,4 +147,5 @@ def update_rule(
         minibatch_sequences=learner.minibatch_sequences,
         temperature=temperature,
         seed=seed,
+        critic=critic_rule,
     )

@@ -3,19 +3,27 @@
 from collections.abc import Callable
 from typing import Any
 
-from rllm_learn.algorithms.base import Algorithm, AlgorithmConfig, Credit, PlannedRollout
+from rllm_learn.algorithms.base import (
+    Algorithm,
+    AlgorithmConfig,
+    Credit,
+    CriticSettings,
+    PlannedRollout,
+)
 from rllm_learn.algorithms.cispo import CISPO, CISPOConfig
 from rllm_learn.algorithms.dapo import DAPO, DAPOConfig
 from rllm_learn.algorithms.dr_grpo import DrGRPO, DrGRPOConfig
 from rllm_learn.algorithms.grpo import GRPO, GRPOConfig
 from rllm_learn.algorithms.gspo import GSPO, GSPOConfig
 from rllm_learn.algorithms.policy_gradient import PolicyGradientConfig
+from rllm_learn.algorithms.ppo import PPO, PPOConfig
 from rllm_learn.algorithms.reinforce import REINFORCE, REINFORCEConfig
 from rllm_learn.algorithms.reinforce_plus_plus import REINFORCEPlusPlus, REINFORCEPlusPlusConfig
 from rllm_learn.algorithms.remax import ReMax, ReMaxConfig
 from rllm_learn.algorithms.rloo import RLOO, RLOOConfig
 
 ALGORITHMS: dict[str, tuple[type[AlgorithmConfig], Callable[[Any], Algorithm]]] = {
+    "ppo": (PPOConfig, PPO),
     "grpo": (GRPOConfig, GRPO),
     "dr_grpo": (DrGRPOConfig, DrGRPO),
     "dapo": (DAPOConfig, DAPO),
@@ -40,17 +48,20 @@ __all__ = [
     "DAPO",
     "GRPO",
     "GSPO",
+    "PPO",
     "REINFORCE",
     "RLOO",
     "Algorithm",
     "AlgorithmConfig",
     "CISPOConfig",
     "Credit",
+    "CriticSettings",
     "DAPOConfig",
     "DrGRPO",
     "DrGRPOConfig",
     "GRPOConfig",
     "GSPOConfig",
+    "PPOConfig",
     "PlannedRollout",
     "PolicyGradientConfig",
     "REINFORCEConfig",

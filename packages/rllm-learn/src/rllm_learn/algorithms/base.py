@@ -14,6 +14,16 @@ from rllm_learn.core.losses import LossSum
 from rllm_learn.errors import ConfigError
 
 
+@dataclass(frozen=True, slots=True)
+class CriticSettings:
+    """Which critic an algorithm has. Read where the learner is put together."""
+
+    shares_trunk: bool
+    """Whether it is a head on the policy's trunk."""
+    learning_rate: float | None
+    """Peak rate; None for the default that suits the model."""
+
+
 @dataclass
 class AlgorithmConfig:
     """Base of the algorithms' settings; not frozen, since OmegaConf makes frozen ones read-only."""
@@ -39,6 +49,11 @@ class AlgorithmConfig:
                 f"algorithm.name is {own!r} with these settings and cannot be {self.name!r}: "
                 f"choose an algorithm with algorithm={self.name}"
             )
+
+    @property
+    def critic(self) -> CriticSettings | None:
+        """Which critic learns beside the policy; None for none."""
+        return None
 
     def refuse_changed(self, names: Sequence[str], reason: str) -> None:
         """Refuse settings that would have no effect.

@@ -1,4 +1,4 @@
-"""What algorithms without a critic share: the terms of the loss, and how rollouts are weighed."""
+"""What algorithms share: the terms of the policy's loss, and how rollouts are weighed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGGREGATIONS = ("token_mean", "sequence_mean", "sequence_sum")
 
 @dataclass
 class PolicyGradientConfig(AlgorithmConfig):
-    """Settings that every algorithm without a critic has."""
+    """Settings that every algorithm has."""
 
     aggregation: str = "token_mean"
     """How token losses become one: token_mean over all sampled tokens of the batch; sequence_mean
@@ -140,12 +140,17 @@ class PolicyGradientConfig(AlgorithmConfig):
         """Whether rewards are lowered by the KL divergence."""
         return self.kl_coefficient > 0 and self.kl_place == "reward"
 
+    @property
+    def has_more_terms(self) -> bool:
+        """Whether the loss has terms beside the policy's own, which need no advantage."""
+        return self.has_kl_in_loss or self.entropy_coefficient > 0
+
 
 Config = TypeVar("Config", bound=PolicyGradientConfig)
 
 
 class PolicyGradient(Generic[Config]):
-    """Base of algorithms without a critic. One of them adds `plan`, `credit` and `token_losses`."""
+    """Base of the algorithms. One of them adds `plan`, `credit` and `token_losses`."""
 
     def __init__(self, config: Config):
         """Take the settings."""
@@ -190,7 +195,7 @@ class PolicyGradient(Generic[Config]):
         if own.clipped is not None:
             stats["clip_fraction"] = own.clipped
         if config.has_kl_in_loss:
-            reference = _asked_for(batch.reference_logprobs).masked_fill(~mask, 0.0)
+            reference = asked_for(batch.reference_logprobs).masked_fill(~mask, 0.0)
             divergence = kl_estimate(logprobs, reference, config.kl_estimator or "k3")
             values = values + config.kl_coefficient * divergence
             stats["reference_kl"] = divergence
@@ -208,7 +213,7 @@ class PolicyGradient(Generic[Config]):
         config = self.config
         if config.importance == "none":
             return batch.advantages, batch.sampler_logprobs, {}
-        policy = _asked_for(batch.policy_logprobs)
+        policy = asked_for(batch.policy_logprobs)
         cap = config.importance_cap or 2.0
         weights = importance_weights(
             policy,
@@ -228,8 +233,8 @@ class PolicyGradient(Generic[Config]):
             return [[0.0] * len(s.token_ids) for s in rollout.sequences]
         penalties = []
         for sequence in rollout.sequences:
-            policy = torch.tensor(_asked_for(sequence.scores.policy), dtype=torch.float64)
-            reference = torch.tensor(_asked_for(sequence.scores.reference), dtype=torch.float64)
+            policy = torch.tensor(asked_for(sequence.scores.policy), dtype=torch.float64)
+            reference = torch.tensor(asked_for(sequence.scores.reference), dtype=torch.float64)
             kl = kl_estimate(policy, reference, self.config.kl_estimator or "k1")
             mask = torch.tensor(sequence.action_mask)
             penalties.append((self.config.kl_coefficient * kl * mask).tolist())
@@ -252,13 +257,12 @@ class PolicyGradient(Generic[Config]):
                 of its sequences.
         """
         config = self.config
-        has_more_terms = config.has_kl_in_loss or config.entropy_coefficient > 0
         kept = [
             (rollout, advantages)
             for rollout, advantages in learned
             if rollout.sequences
             and rollout.ending not in config.masked_endings
-            and (has_more_terms or any(map(any, advantages)))
+            and (config.has_more_terms or any(map(any, advantages)))
         ]
         result = []
         for rollout, advantages in kept:
@@ -288,7 +292,7 @@ def repeated(num_tasks: int, times: int) -> list[PlannedRollout]:
 Asked = TypeVar("Asked")
 
 
-def _asked_for(scores: Asked | None) -> Asked:
+def asked_for(scores: Asked | None) -> Asked:
     """Return scores, which the training loop has put there because `scores` asks for them."""
     if scores is None:
         raise ValueError("the sequences were not scored; give credit by train_step")

@@ -81,6 +81,45 @@ def discounted_returns(rewards: Sequence[float], gamma: float = 1.0) -> list[flo
     return returns[::-1]
 
 
+def generalized_advantages(
+    rewards: Sequence[float], values: Sequence[float], *, gamma: float, lambda_: float
+) -> list[float]:
+    """Return at each action how much better it turned out than the critic expected.
+
+    A_t = d_t + gamma lambda A_(t + 1) with d_t = r_t + gamma V_(t + 1) - V_t; after the last action
+    V and A are 0. Schulman et al. 2015, "High-Dimensional Continuous Control Using Generalized
+    Advantage Estimation", eq. 11 and 16. With lambda 1 it is the discounted return less V_t.
+
+    Args:
+        rewards: Of one rollout's actions, in order, shape (N,).
+        values: What the critic expected before each action, shape (N,).
+        gamma: Discount of an action, in [0, 1].
+        lambda_: Share of what is learned from actions further ahead, in [0, 1].
+
+    Returns:
+        Advantages, shape (N,); the critic's targets are these plus `values`.
+    """
+    following = [*values[1:], 0.0]
+    errors = [r + gamma * n - v for r, v, n in zip(rewards, values, following, strict=True)]
+    return discounted_returns(errors, gamma * lambda_)
+
+
+def explained_variance(targets: Sequence[float], predictions: Sequence[float]) -> float:
+    """Return 1 - Var(targets - predictions) / Var(targets).
+
+    1 where the predictions are right but for a constant, 0 where they are no better than one, below
+    0 where they are worse; 0 where the targets do not vary.
+
+    Args:
+        targets: Shape (N,).
+        predictions: Shape (N,).
+    """
+    if not targets or is_uniform(targets):
+        return 0.0
+    errors = [t - p for t, p in zip(targets, predictions, strict=True)]
+    return 1.0 - _variance(errors) / _variance(targets)
+
+
 def standardized(values: Sequence[float]) -> list[float]:
     """Return (x - mean) / (standard deviation + 1e-8) over all values; equal values yield zeros.
 
@@ -91,7 +130,7 @@ def standardized(values: Sequence[float]) -> list[float]:
     if not values or is_uniform(values):
         return [0.0] * len(values)
     mean = math.fsum(values) / len(values)
-    deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / len(values))
+    deviation = math.sqrt(_variance(values))
     return [(value - mean) / (deviation + 1e-8) for value in values]
 
 
@@ -117,3 +156,8 @@ def overlong_penalty(length: int, *, max_length: int, buffer: int) -> float:
 def is_uniform(rewards: Sequence[float]) -> bool:
     """Whether all rewards are equal, so that comparing them teaches nothing."""
     return max(rewards) - min(rewards) < 1e-9
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((v - mean) ** 2 for v in values) / len(values)

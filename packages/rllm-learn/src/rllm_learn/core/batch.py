@@ -26,6 +26,8 @@ class Scores:
     nobody asked."""
     reference: tuple[float, ...] | None = None
     """Logprobs under the model as it was loaded, likewise."""
+    values: tuple[float, ...] | None = None
+    """What the critic expects to be earned from each sampled id on, itself included, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,17 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueTargets:
+    """What a critic learns from a sequence. Made by an algorithm, read by its loss."""
+
+    returns: tuple[float, ...]
+    """What the values should have been, one per position."""
+    weights: tuple[float, ...]
+    """What the critic's loss at each position is multiplied by; 0 where there is nothing to
+    predict."""
+
+
+@dataclass(frozen=True, slots=True)
 class TokenSequence:
     """One sequence to learn from, with its credit. Made by an algorithm, read by the learner."""
 
@@ -132,16 +145,23 @@ class TokenSequence:
     count: float | None = None
     """What it adds to the number that the sum of losses is divided by; None is the number of its
     sampled ids, so that with weight 1 the loss is the mean over sampled ids."""
+    targets: ValueTargets | None = None
+    """Of the critic, where the algorithm has one."""
 
     def __post_init__(self) -> None:
         """Refuse lengths that differ.
 
         Raises:
-            BatchError: There is not one advantage per position.
+            BatchError: There is not one advantage, or target of the critic, per position.
         """
-        if len(self.advantages) != len(self.sampled.token_ids):
+        length = len(self.sampled.token_ids)
+        if len(self.advantages) != length:
+            raise BatchError(f"{len(self.advantages)} advantages for {length} positions")
+        targets = self.targets
+        if targets and not len(targets.returns) == len(targets.weights) == length:
             raise BatchError(
-                f"{len(self.advantages)} advantages for {len(self.sampled.token_ids)} positions"
+                f"{len(targets.returns)} returns and {len(targets.weights)} weights of them for "
+                f"{length} positions"
             )
 
     def __len__(self) -> int:
@@ -175,6 +195,12 @@ class TokenBatch:
     """(B, T) float32, under the policy before the update; None where they were not asked for."""
     reference_logprobs: Tensor | None = None
     """(B, T) float32, under the model as loaded; None where they were not asked for."""
+    values: Tensor | None = None
+    """(B, T) float32, of the critic before the update; None where they were not asked for."""
+    returns: Tensor | None = None
+    """(B, T) float32, what the values should have been; None without a critic."""
+    value_weights: Tensor | None = None
+    """(B, T) float32: what the critic's losses are multiplied by, 0 where it predicts nothing."""
 
     @property
     def num_actions(self) -> int:
@@ -216,6 +242,9 @@ def collate(
         count=sum(s.sampled.num_actions if s.count is None else s.count for s in sequences),
         policy_logprobs=pad_scores([s.sampled.scores.policy for s in sequences]),
         reference_logprobs=pad_scores([s.sampled.scores.reference for s in sequences]),
+        values=pad_scores([s.sampled.scores.values for s in sequences]),
+        returns=pad_scores([s.targets and s.targets.returns for s in sequences]),
+        value_weights=pad_scores([s.targets and s.targets.weights for s in sequences]),
     )
 
 

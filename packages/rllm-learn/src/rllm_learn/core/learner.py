@@ -20,6 +20,7 @@ from rllm_learn.core.batch import (
     collate,
     make_micro_batches,
 )
+from rllm_learn.core.critic import Critic, CriticRule
 from rllm_learn.core.logprobs import PolicyOutput
 from rllm_learn.core.losses import LossSum
 from rllm_learn.core.model import (
@@ -29,7 +30,7 @@ from rllm_learn.core.model import (
     trainable_parameters,
     without_adapters,
 )
-from rllm_learn.core.optimizer import LearningRate, Optimizers
+from rllm_learn.core.optimizer import LearningRate, Optimizers, ParameterGroup
 from rllm_learn.core.parallel import Ranks, SingleRank, share_of
 from rllm_learn.core.scoring import Scorer
 
@@ -59,6 +60,8 @@ class UpdateRule:
     """What the sampler divided the logits by."""
     seed: int = 0
     """Draws the order of minibatches."""
+    critic: CriticRule | None = None
+    """The critic that learns beside the policy; None for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,11 @@ class Learner:
         self._reference: nn.Module | None = None
         if keeps_reference and not has_adapters(policy):
             self._reference = copy.deepcopy(policy).requires_grad_(False)
-        self._scorer = Scorer(policy, temperature=rule.temperature)
+        self.critic: Critic | None = None
+        """Learns values, where the rule has a critic."""
+        if rule.critic is not None:
+            self.critic = Critic(policy, shares_trunk=rule.critic.shares_trunk)
+        self._scorer = Scorer(policy, temperature=rule.temperature, critic=self.critic)
         self._reference_scorer = self._scorer
         if self._reference is not None:
             self._reference_scorer = Scorer(self._reference, temperature=rule.temperature)
@@ -116,22 +123,29 @@ class Learner:
             weight_decay=rule.weight_decay,
             muon_learning_rate=rule.muon_learning_rate,
         )
+        self._groups = {
+            "policy": ParameterGroup(self.parameters, rule.learning_rate, self.optimizers)
+        }
+        if rule.critic is not None and self.critic is not None:
+            own = trainable_parameters(self.critic)
+            optimizers = Optimizers(own, betas=rule.betas, weight_decay=rule.weight_decay)
+            self._groups["critic"] = ParameterGroup(own, rule.critic.learning_rate, optimizers)
         self.num_updates = 0
         """Optimizer steps so far, skipped ones included: the position in the schedule."""
 
     @torch.no_grad()
     def score(self, sequences: Sequence[SampledSequence], kinds: Collection[str]) -> list[Scores]:
-        """Return what the policy, or the reference, says of sequences, in their order.
+        """Return what policy, reference or critic say of sequences, in their order.
 
         A learner scores all sequences that it is given, also one of several ranks.
 
         Args:
             sequences: In any order.
-            kinds: Of "policy", the policy as it is, and "reference", the model as it was when this
-                learner was made.
+            kinds: Of "policy", the policy as it is, "reference", the model as it was when this
+                learner was made, and "values", the critic's.
 
         Raises:
-            ValueError: The reference is asked for but was not kept.
+            ValueError: The reference is asked for but was not kept, or values without a critic.
         """
         if "reference" in kinds and not self._keeps_reference:
             raise ValueError("the learner keeps no reference; make it with keeps_reference=True")
@@ -141,19 +155,28 @@ class Learner:
         packed = self._scorer.packs
         for micro_batch in make_micro_batches(wrapped, self.rule.micro_tokens, packed=packed):
             batch = collate(micro_batch, device=self.device)
-            for kind in kinds:
-                rows = self._predict(batch, kind).logprobs.tolist()
+            for kind, scores in self._predict(batch, kinds).items():
+                rows = scores.tolist()
                 for item, row in zip(micro_batch, rows, strict=True):
                     found[position[id(item)]][kind] = tuple(row[: len(item)])
         return [Scores(**found[index]) for index in range(len(wrapped))]
 
-    def _predict(self, batch: TokenBatch, kind: str) -> PolicyOutput:
-        if kind == "policy":
-            return self._scorer(batch)
-        if self._reference is not None:
-            return self._reference_scorer(batch)
-        with without_adapters(self.policy):
-            return self._scorer(batch)
+    def _predict(self, batch: TokenBatch, kinds: Collection[str]) -> dict[str, Tensor]:
+        """Return (B, T) of each kind, with values and the policy's logprobs of one pass."""
+        found: dict[str, Tensor] = {}
+        if "policy" in kinds:
+            output = self._scorer(batch, with_values="values" in kinds)
+            found["policy"] = output.logprobs
+            if output.values is not None:
+                found["values"] = output.values
+        if "values" in kinds and "values" not in found:
+            found["values"] = self._scorer.values(batch)
+        if "reference" in kinds and self._reference is not None:
+            found["reference"] = self._reference_scorer(batch).logprobs
+        elif "reference" in kinds:
+            with without_adapters(self.policy):
+                found["reference"] = self._scorer(batch, with_values=False).logprobs
+        return found
 
     def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:
         """Learn from sequences: one optimizer step a minibatch, `num_epochs` times over.
@@ -171,14 +194,14 @@ class Learner:
         reports = [self._step(batch, loss, sums) for batch in self._minibatches(sequences)]
         gap, gap_max, num_gap = reports[0][1:]
         loss_mean = sums.pop("loss") / (sums.pop("count") or 1.0)
-        norms = sums.pop("grad_norm", 0.0)
+        norms = {_norm_name(g): sums.pop(_norm_name(g), 0.0) / len(reports) for g in self._groups}
         num_actions = sums.pop("num_actions")
         applied = sum(finite for finite, *_ in reports)
         return UpdateReport(
             metrics={
                 "loss": loss_mean,
                 **{name: total / num_actions for name, total in sums.items()},
-                "grad_norm": norms / len(reports),
+                **norms,
                 "learning_rate": self.rule.learning_rate.at(self.num_updates - 1),
                 "sampler_gap": gap / max(num_gap, 1),
                 "sampler_gap_max": gap_max,
@@ -199,33 +222,26 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that the next update depends on, besides the frozen weights."""
-        return {
-            "parameters": {name: p.detach().cpu() for name, p in self.parameters.items()},
-            "optimizers": self.optimizers.state_dict(),
-            "num_updates": self.num_updates,
-        }
+        state = {"num_updates": self.num_updates, **self._groups["policy"].state_dict()}
+        if "critic" in self._groups:
+            state["critic"] = self._groups["critic"].state_dict()
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned.
 
         Raises:
-            ValueError: The state is of another model or another set of trained parameters.
+            ValueError: The state is of another model or another set of trained parameters, or of a
+                learner that has a critic where this one has none, or the other way round.
         """
-        saved = state["parameters"]
-        if saved.keys() != self.parameters.keys():
-            other = sorted(saved.keys() ^ self.parameters.keys())[:3]
+        if ("critic" in state) != (self.critic is not None):
             raise ValueError(
-                f"the state holds other parameters than this policy trains, for example {other}; "
-                "resume with the model and the LoRA rank that it was saved with"
+                f"the state is of a learner {'with' if 'critic' in state else 'without'} a critic, "
+                "this one is not; resume with the algorithm that it was saved with"
             )
-        for name, parameter in self.parameters.items():
-            if parameter.shape != saved[name].shape:
-                raise ValueError(
-                    f"{name} has shape {tuple(parameter.shape)} here and "
-                    f"{tuple(saved[name].shape)} in the state"
-                )
-            parameter.data.copy_(saved[name])
-        self.optimizers.load_state_dict(state["optimizers"])
+        self._groups["policy"].load_state_dict(state)
+        if self.critic is not None:
+            self._groups["critic"].load_state_dict(state["critic"])
         self.num_updates = state["num_updates"]
 
     def _minibatches(self, sequences: Sequence[TokenSequence]) -> Iterator[list[TokenSequence]]:
@@ -263,7 +279,7 @@ class Learner:
             local["gap"] += gaps.sum().item()
             local["num_actions"] += gaps.numel()
             gap_max = max(gap_max, gaps.max().item())
-        self._ranks.sum_gradients(list(self.parameters.values()))
+        self._ranks.sum_gradients([p for g in self._groups.values() for p in g.parameters.values()])
         of_ranks = self._ranks.gather({**local, "gap_max": gap_max})
         total: dict[str, float] = defaultdict(float)
         for figures in of_ranks:
@@ -277,18 +293,20 @@ class Learner:
 
     def _apply(self, total: float, count: float, sums: dict[str, float]) -> bool:
         """Normalise, clip and apply the gradients, or drop them if anything is not finite."""
-        gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
-        for gradient in gradients:
-            gradient.div_(count or 1.0)
-        norm = nn.utils.clip_grad_norm_(
-            list(self.parameters.values()), self.rule.max_grad_norm
-        ).item()
-        finite = math.isfinite(norm) and math.isfinite(total)
+        limit = self.rule.max_grad_norm
+        norms = {name: g.normalize(count or 1.0, limit) for name, g in self._groups.items()}
+        finite = math.isfinite(total) and all(map(math.isfinite, norms.values()))
         if finite:
-            schedule = self.rule.learning_rate
-            self.optimizers.step(schedule.at(self.num_updates), peak=schedule.peak)
-            sums["grad_norm"] += norm
+            for name, group in self._groups.items():
+                group.step(self.num_updates)
+                sums[_norm_name(name)] += norms[name]
         self.num_updates += 1
-        for parameter in self.parameters.values():
-            parameter.grad = None
+        for group in self._groups.values():
+            for parameter in group.parameters.values():
+                parameter.grad = None
         return finite
+
+
+def _norm_name(group: str) -> str:
+    """Return the name of a group's gradient norm among the metrics."""
+    return "grad_norm" if group == "policy" else f"{group}_grad_norm"

@@ -12,13 +12,15 @@ from torch import Tensor
 class PolicyOutput:
     """What the policy says of the sampled ids of a micro-batch. Made by ``Scorer``, read by losses.
 
-    Both have a gradient; both are 0 where nothing was sampled, where losses do not look.
+    All have a gradient; all are 0 where nothing was sampled, where losses do not look.
     """
 
     logprobs: Tensor
     """(B, T) natural logarithms."""
     entropies: Tensor
     """(B, T) entropies of the predictions in nats."""
+    values: Tensor | None = None
+    """(B, T) what the critic expects to be earned from each id on; None without a critic."""
 
     @classmethod
     def of_logits(

@@ -105,6 +105,43 @@ def sequence_log_ratio(log_ratio: Tensor, mask: Tensor) -> Tensor:
     return means + log_ratio - log_ratio.detach()
 
 
+def squared_value_error(
+    values: Tensor,
+    old_values: Tensor,
+    returns: Tensor,
+    *,
+    value_clip: float | None,
+    max_error: float | None,
+) -> TokenLosses:
+    """Return (V - R)^2 at each position, bounded in one or two ways.
+
+    The squared error is that of Schulman et al. 2017, "Proximal Policy Optimization", eq. 9. With
+    `value_clip` it is max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2), the clipping of PPO's
+    first implementation, analysed in Engstrom et al. 2020, "Implementation Matters in Deep Policy
+    Gradients": a value that has moved further than c towards its target has no gradient. With
+    `max_error` it is min((V - R)^2, max_error), RLlib's `vf_clip_param`: an error beyond the bound
+    has no gradient.
+
+    Args:
+        values: (B, T) of the critic being learned, with gradient.
+        old_values: (B, T) before the update.
+        returns: (B, T), what the values should have been.
+        value_clip: How far a value may move from its old one, above 0; None for any distance.
+        max_error: Largest squared error, above 0; None for no bound.
+    """
+    errors = (values - returns).square()
+    bounded = errors
+    if value_clip is not None:
+        near = old_values + (values - old_values).clamp(-value_clip, value_clip)
+        bounded = bounded.maximum((near - returns).square())
+    # Where V is still near V_old both errors are equal, and so are their gradients.
+    clipped = bounded > errors
+    if max_error is not None:
+        clipped = clipped | (bounded > max_error)
+        bounded = bounded.clamp(max=max_error)
+    return TokenLosses(bounded, clipped)
+
+
 def cross_entropy_loss(logprobs: Tensor, mask: Tensor) -> LossSum:
     """Sum of -log p over the tokens to be imitated; the count is their number.
 

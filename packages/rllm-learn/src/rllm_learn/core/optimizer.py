@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -96,3 +96,71 @@ class Optimizers:
         """Restore what `state_dict` returned."""
         for optimizer, state in zip(self.all, states, strict=True):
             optimizer.load_state_dict(state)
+
+
+class ParameterGroup:
+    """Parameters that are clipped together and follow one schedule: the policy's, or the critic's.
+
+    Apart from each other, so that the size of one's gradient does not scale the other's down.
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, nn.Parameter],
+        learning_rate: LearningRate,
+        optimizers: Optimizers,
+    ):
+        """Take them.
+
+        Args:
+            parameters: By name.
+            learning_rate: Over the updates.
+            optimizers: Of these parameters.
+        """
+        self.parameters = dict(parameters)
+        self.learning_rate = learning_rate
+        self.optimizers = optimizers
+
+    def normalize(self, count: float, max_norm: float) -> float:
+        """Divide the gradients by a count and scale them down to a 2-norm.
+
+        Returns:
+            Their norm before it was bounded.
+        """
+        for parameter in self.parameters.values():
+            if parameter.grad is not None:
+                parameter.grad.div_(count)
+        return nn.utils.clip_grad_norm_(list(self.parameters.values()), max_norm).item()
+
+    def step(self, update: int) -> None:
+        """Apply the gradients at the rate of an update."""
+        self.optimizers.step(self.learning_rate.at(update), peak=self.learning_rate.peak)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return parameters and the optimizers' state."""
+        return {
+            "parameters": {name: p.detach().cpu() for name, p in self.parameters.items()},
+            "optimizers": self.optimizers.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` returned.
+
+        Raises:
+            ValueError: The state is of another model or another set of trained parameters.
+        """
+        saved = state["parameters"]
+        if saved.keys() != self.parameters.keys():
+            other = sorted(saved.keys() ^ self.parameters.keys())[:3]
+            raise ValueError(
+                f"the state holds other parameters than are trained here, for example {other}; "
+                "resume with the model and the LoRA rank that it was saved with"
+            )
+        for name, parameter in self.parameters.items():
+            if parameter.shape != saved[name].shape:
+                raise ValueError(
+                    f"{name} has shape {tuple(parameter.shape)} here and "
+                    f"{tuple(saved[name].shape)} in the state"
+                )
+            parameter.data.copy_(saved[name])
+        self.optimizers.load_state_dict(state["optimizers"])

@@ -1,4 +1,4 @@
-"""Logprobs of sequences under the policy, without computing what is not needed.
+"""Logprobs and values of sequences, without computing what is not needed.
 
 Two savings, each used only where a check at the start shows that the model gives the same
 logprobs:
@@ -8,6 +8,9 @@ logprobs:
 - a head of its own: logits are computed only where an id was sampled, and in chunks that are
   computed again in the backward pass, so that (tokens x vocabulary) logits never stand whole in
   memory.
+
+A critic's values are read from the same packed rows, at the positions that predict sampled ids: of
+the policy's own hidden states in the same pass, or of those of the critic's trunk.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface
 
 from rllm_learn.core.batch import TokenBatch
+from rllm_learn.core.critic import Critic
 from rllm_learn.core.logprobs import PolicyOutput, entropies_of, logprobs_of
 
 MAX_LOGITS = 2**26
@@ -42,10 +46,16 @@ class Scorer:
             peft or not.
         temperature: What the sampler divided the logits by; above 0.
         max_logits: Logits that stand in memory at once, where the head is split.
+        critic: Of this policy; None for no values.
     """
 
     def __init__(
-        self, policy: nn.Module, *, temperature: float = 1.0, max_logits: int = MAX_LOGITS
+        self,
+        policy: nn.Module,
+        *,
+        temperature: float = 1.0,
+        max_logits: int = MAX_LOGITS,
+        critic: Critic | None = None,
     ) -> None:
         self._policy: Any = policy
         self._model: Any = policy.get_base_model() if isinstance(policy, peft.PeftModel) else policy
@@ -55,30 +65,66 @@ class Scorer:
         self.splits_head = False
         """Whether logits are computed in chunks."""
         self._max_logits = max_logits
+        self._critic: Critic | None = None
         if isinstance(self._model, PreTrainedModel):
             self._choose()
+        self._critic = critic
+        if self.packs and critic is not None and isinstance(critic.trunk, PreTrainedModel):
+            critic.trunk.set_attn_implementation(_PACKED)
 
-    def __call__(self, batch: TokenBatch) -> PolicyOutput:
-        """Return the scores of a batch."""
-        rows, columns = batch.action_mask.nonzero(as_tuple=True)
-        targets = batch.token_ids[rows, columns]
-        if self.packs:
-            lengths = batch.lengths
-            starts = torch.tensor([0, *lengths], device=rows.device).cumsum(0)[:-1]
-            inputs = _packed_inputs(batch, lengths)
-            hidden_index = (torch.zeros_like(rows), starts[rows] + columns - 1)
-        else:
-            inputs = {"input_ids": batch.token_ids}
-            hidden_index = (rows, columns - 1)
+    def __call__(self, batch: TokenBatch, *, with_values: bool = True) -> PolicyOutput:
+        """Return the scores of a batch, with values where there is a critic.
+
+        Args:
+            batch: With at least one sampled id.
+            with_values: False leaves the values out.
+        """
+        inputs, index = self._inputs(batch)
+        place = batch.action_mask.nonzero(as_tuple=True)
+        targets = batch.token_ids[place]
+        critic = self._critic if with_values else None
+        reads_trunk = critic is not None and critic.trunk is None
+        states = None
         if self.splits_head:
-            hidden = self._model.get_decoder()(**inputs, use_cache=False).last_hidden_state
-            logprobs, entropies = self._by_head(hidden[hidden_index], targets)
+            states = self._states(self._model.get_decoder(), inputs, index)
+            logprobs, entropies = self._by_head(states, targets)
         else:
-            logits = self._policy(**inputs, use_cache=False).logits[hidden_index]
-            logprobs, entropies = self._of_logits(logits, targets)
-        empty = torch.zeros(batch.token_ids.shape, dtype=logprobs.dtype, device=logprobs.device)
-        place = (rows, columns)
-        return PolicyOutput(empty.index_put(place, logprobs), empty.index_put(place, entropies))
+            wanted = {"output_hidden_states": True} if reads_trunk else {}
+            output = self._policy(**inputs, **wanted, use_cache=False)
+            states = output.hidden_states[-1][index] if reads_trunk else None
+            logprobs, entropies = self._of_logits(output.logits[index], targets)
+        values = None
+        if critic is not None:
+            if critic.trunk is not None:
+                states = self._states(critic.trunk, inputs, index)
+            assert states is not None
+            values = _placed(batch, critic.values_of(states))
+        return PolicyOutput(_placed(batch, logprobs), _placed(batch, entropies), values)
+
+    def values(self, batch: TokenBatch) -> Tensor:
+        """Return the values of a batch (B, T) alone, without a word of the policy's.
+
+        Raises:
+            ValueError: There is no critic.
+        """
+        if self._critic is None:
+            raise ValueError("there is no critic: make the learner with UpdateRule(critic=...)")
+        inputs, index = self._inputs(batch)
+        trunk = self._critic.trunk or self._model.get_decoder()
+        return _placed(batch, self._critic.values_of(self._states(trunk, inputs, index)))
+
+    def _inputs(self, batch: TokenBatch) -> tuple[dict[str, Any], tuple[Tensor, Tensor]]:
+        """Return what a model takes, and where in its output sampled ids are predicted."""
+        rows, columns = batch.action_mask.nonzero(as_tuple=True)
+        if not self.packs:
+            return {"input_ids": batch.token_ids}, (rows, columns - 1)
+        starts = torch.tensor([0, *batch.lengths], device=rows.device).cumsum(0)[:-1]
+        index = (torch.zeros_like(rows), starts[rows] + columns - 1)
+        return _packed_inputs(batch, batch.lengths), index
+
+    def _states(self, trunk: Any, inputs: dict[str, Any], index: tuple[Tensor, Tensor]) -> Tensor:
+        """Return the last hidden states (N, H) that predict sampled ids."""
+        return trunk(**inputs, use_cache=False).last_hidden_state[index]
 
     def _by_head(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         head = self._model.get_output_embeddings()
@@ -123,6 +169,12 @@ class Scorer:
         dtype = next(self._model.parameters()).dtype
         tolerance = _TOLERANCE.get(dtype, _LOW_PRECISION_TOLERANCE)
         return bool(torch.allclose(got, expected, rtol=0.0, atol=tolerance))
+
+
+def _placed(batch: TokenBatch, of_sampled: Tensor) -> Tensor:
+    """Put what is known of each sampled id where it stands; 0 elsewhere, (B, T)."""
+    empty = torch.zeros(batch.token_ids.shape, dtype=of_sampled.dtype, device=of_sampled.device)
+    return empty.index_put(batch.action_mask.nonzero(as_tuple=True), of_sampled)
 
 
 def _packed_inputs(batch: TokenBatch, lengths: tuple[int, ...]) -> dict[str, Any]:

@@ -2,10 +2,85 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
+from ray.rllib.utils.from_config import NotProvided
+
+from rllm_learn.errors import ConfigError
 from rllm_learn.rllib.algorithm import LLMAlgorithm
 from rllm_learn.rllib.config import LLMAlgorithmConfig
+
+_UNSET: Any = NotProvided
+
+_OTHER_IN_RLLIB: Mapping[str, str] = {
+    "use_critic": "PPO has a critic always; without one take REINFORCEConfig or GRPOConfig",
+    "use_kl_loss": "RLlib's KL is from the policy before the update, which the clipped ratio "
+    "bounds; from the model as loaded: kl_coefficient=..., kl_place='loss' or 'reward'",
+    "kl_coeff": "RLlib's KL is from the policy before the update, which the clipped ratio bounds; "
+    "from the model as loaded: kl_coefficient=..., kl_place='loss' or 'reward'",
+    "kl_target": "the KL's weight is a constant: kl_coefficient=...",
+    "entropy_coeff_schedule": "the bonus has a constant weight: entropy_coeff=...",
+    "lr_schedule": "use .training(lr=..., warmup_updates=...)",
+}
+"""Options of RLlib's PPO that mean something else here -> what to use instead."""
+
+
+class PPO(LLMAlgorithm):
+    """Proximal Policy Optimization; see `PPOConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `PPOConfig`."""
+        return PPOConfig(cls)
+
+
+class PPOConfig(LLMAlgorithmConfig):
+    """Proximal Policy Optimization with a critic; see `rllm_learn.algorithms.ppo`.
+
+    Example:
+        ```python
+        config = (
+            PPOConfig()
+            .environment("rllm/Calculator-v0")
+            .model("tiny")
+            .lora(rank=8)
+            .learners(num_learners=2)
+            .training(lr=3e-3, lambda_=0.95, clip_param=0.2, vf_share_layers=True)
+        )
+        ```
+    """
+
+    algorithm_name: ClassVar[str] = "ppo"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name ppo_trainer`."""
+        super().__init__(algo_class or PPO)
+
+    def training(
+        self, *, clip_param: float = _UNSET, entropy_coeff: float = _UNSET, **settings: Any
+    ) -> Self:
+        """Say how it learns: RLlib's names where the meaning is RLlib's.
+
+        Args:
+            clip_param: How far the probability ratio may be from 1 on both sides; `clip_low` and
+                `clip_high` set them apart.
+            entropy_coeff: Weight of the entropy bonus, here also `entropy_coefficient`.
+            settings: RLlib's `lr`, `gamma`, `use_gae`, `lambda_`, `vf_loss_coeff`, `vf_clip_param`,
+                `vf_share_layers`, `num_epochs`, `minibatch_size`, `grad_clip`; and what
+                `LLMAlgorithmConfig.training` takes, such as `gae_over` and `critic_learning_rate`.
+
+        Raises:
+            ConfigError: An option of RLlib's PPO that means something else here.
+        """
+        for name, remedy in _OTHER_IN_RLLIB.items():
+            if name in settings:
+                raise ConfigError(f"{name}={settings[name]!r} cannot be honoured: {remedy}")
+        if clip_param is not _UNSET:
+            settings = {"clip_low": clip_param, "clip_high": clip_param, **settings}
+        if entropy_coeff is not _UNSET:
+            settings = {"entropy_coefficient": entropy_coeff, **settings}
+        return super().training(**settings)
 
 
 class GRPO(LLMAlgorithm):

@@ -31,7 +31,8 @@ REASONS: Mapping[str, str] = {
     "train_batch_size": "a step is counted in tasks: .training(tasks_per_step=...)",
     "_train_batch_size_per_learner": "a step is counted in tasks: .training(tasks_per_step=...), "
     "and memory bounded by .training(micro_tokens=...)",
-    "gamma": "discounting is the algorithm's: .training(step_credit='per_step', gamma=...)",
+    "gamma": "discounting is the algorithm's: .training(step_credit='per_step', gamma=...), or "
+    "PPOConfig().training(gamma=...)",
     "policies": "one policy learns; several agents in one environment are not trained here",
     "policy_mapping_fn": "one policy learns",
     "_rl_module_spec": "the policy is a transformers model: .model(path) and .lora(rank)",

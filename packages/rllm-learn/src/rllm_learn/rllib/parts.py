@@ -152,6 +152,7 @@ class RLlibParts:
                 settings.num_steps,
                 seed=settings.seed,
                 temperature=settings.rollout.temperature,
+                critic=settings.algorithm.critic,
             ),
             exports_adapter=self._publishes_adapter,
             keeps_reference=keeps_reference(settings),
