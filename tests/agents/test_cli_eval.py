@@ -162,7 +162,8 @@ def test_without_a_run_dir_one_is_made_under_runs(
     assert run("policy=oracle", "num_tasks=2").exit_code == 0
     (made,) = (tmp_path / "runs").iterdir()
     assert re.fullmatch(r"eval-\d{8}-\d{6}", made.name)
-    assert sorted(path.name for path in made.iterdir()) == ["episodes.jsonl", "summary.json"]
+    names = ["episodes.jsonl", "settings.json", "summary.json", "tasks.csv"]
+    assert sorted(path.name for path in made.iterdir()) == names
 
 
 def test_a_data_file_with_a_broken_row_names_the_row(tmp_path: Path) -> None:

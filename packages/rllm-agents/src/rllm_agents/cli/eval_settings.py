@@ -92,7 +92,7 @@ class EvalSettings:
     num_tasks: int | None = None
     """Different tasks; null takes all rows of a data set, else 512."""
     samples_per_task: int = 1
-    """Episodes of each task; pass@k is reported for k = 1 and for this many."""
+    """Episodes of each task; pass@k is reported for every k up to this many."""
     seed: int = 0
     """Of all sampling; the tasks do not depend on it."""
     max_prompt_length: int | None = None
@@ -107,5 +107,7 @@ class EvalSettings:
     """Seconds that one step of an environment may take; null waits for ever."""
     torch_threads: int | None = None
     """Threads of one torch operation; null is 1 for the tiny model, else torch's own choice."""
+    save_tokens: bool = False
+    """Save ids and logprobs of what was sampled with each episode, for training elsewhere."""
     run_dir: str | None = None
-    """Where episodes.jsonl and summary.json go; null makes runs/eval-<date>-<time>."""
+    """Where episodes.jsonl, summary.json and tasks.csv go; null makes runs/eval-<date>-<time>."""
