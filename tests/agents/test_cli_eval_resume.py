@@ -18,6 +18,8 @@ from click.testing import CliRunner, Result
 from rllm_agents.cli import main
 from rllm_agents.evaluation import read_episodes, to_verl_batch
 
+START = "from rllm_agents.cli import main; main()"
+
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["eval", *arguments])
@@ -107,8 +109,7 @@ def test_a_killed_run_is_the_same_in_the_end_as_one_in_one_piece(tmp_path: Path)
         ]  # fmt: skip
 
     process = subprocess.Popen(
-        [sys.executable, "-c", "from rllm_agents.cli import main; main()", "eval"]
-        + arguments("killed"),
+        [sys.executable, "-c", START, "eval", *arguments("killed")],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
     )
