@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from rllm_agents.agents.chat import ChatAgent
+from rllm_agents.agents import TEXT_AGENTS
 from rllm_agents.cli.eval_display import EpisodeProgress, print_result
 from rllm_agents.cli.eval_run_dir import (
     EPISODES,
@@ -76,6 +76,7 @@ RUN_DIR/summary.json, those of each task to RUN_DIR/tasks.csv. A run that was st
   rllm eval sampling.temperature=0 num_tasks=100 run_dir=runs/greedy
   rllm eval env=rllm/Arithmetic-v0 env.kwargs.digits=2
   rllm eval env=rllm/Math-v0 env.dataset=test.jsonl model=Qwen/Qwen3-0.6B samples_per_task=4
+  rllm eval env=rllm/FrozenLake-v0 agent.name=game max_response_length=500
   rllm eval env=rllm/Math-v0 env.dataset=test.jsonl policy=oracle
   rllm eval engine=openai engine.base_url=http://localhost:8000/v1 model=Qwen/Qwen3-4B
   rllm eval --resume run_dir=runs/greedy num_tasks=200
@@ -121,6 +122,12 @@ def check_policy(settings: EvalSettings) -> None:
     """
     if settings.policy not in POLICIES:
         raise UserError(f"policy must be {' or '.join(POLICIES)}, got {settings.policy!r}")
+    if settings.agent.name not in TEXT_AGENTS:
+        raise UserError(
+            f"agent.name={settings.agent.name!r} does not exist here; there is "
+            f"{', '.join(TEXT_AGENTS)}"
+        )
+    agent_args(settings)
     sampling_params(settings)
     if settings.torch_threads is not None and settings.torch_threads < 1:
         raise UserError(f"torch_threads must be at least 1, or null, got {settings.torch_threads}")
@@ -143,6 +150,20 @@ def check_policy(settings: EvalSettings) -> None:
         for key in ("kv_cache_gib", "vllm_args"):
             if getattr(settings.engine, key):
                 raise UserError(f"engine.{key} is for engine=vllm; leave it out")
+
+
+def agent_args(settings: EvalSettings) -> dict[str, Any]:
+    """Return the arguments of the agent.
+
+    Raises:
+        UserError: It has no system prompt to be replaced.
+    """
+    prompt = settings.agent.system_prompt
+    if prompt is None:
+        return {}
+    if settings.agent.name == "math":
+        raise UserError("agent.system_prompt does nothing with agent.name=math; leave it out")
+    return {"system_prompt": prompt}
 
 
 def sampling_params(settings: EvalSettings) -> SamplingParams:
@@ -234,8 +255,8 @@ def make_engine(
         UserError: The model is not there or its lengths do not fit.
     """
     players: dict[str, Any] = {
-        "agent_class": ChatAgent,
-        "agent_args": {"system_prompt": settings.agent.system_prompt},
+        "agent_class": TEXT_AGENTS[settings.agent.name],
+        "agent_args": agent_args(settings),
         "env_class": GymEnv,
         "env_args": env_args,
         "max_steps": settings.max_steps,

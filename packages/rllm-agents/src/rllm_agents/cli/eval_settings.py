@@ -60,8 +60,10 @@ class EngineSettings:
 class AgentSettings:
     """How observations are put to the model."""
 
+    name: str = "chat"
+    """Which agent: chat, code, game, math or react."""
     system_prompt: str | None = None
-    """First message of each conversation."""
+    """First message of each conversation; null is the agent's own. Not of agent.name=math."""
 
 
 @dataclass
