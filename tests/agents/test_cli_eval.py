@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
+from rllm_agents.agents.game import SYSTEM_PROMPT
 from rllm_agents.cli import main
 from rllm_agents.cli.eval import fitting_lengths, positions_of
 from rllm_agents.cli.eval_settings import EvalSettings
@@ -124,6 +125,18 @@ def test_greedy_decoding_and_a_system_prompt_reach_the_model(
     assert answers[0] == answers[1] == answers[2]
 
 
+def test_another_agent_plays(tmp_path: Path, model_dir: str) -> None:
+    result = run(
+        f"model={model_dir}", f"run_dir={tmp_path}", "agent.name=game", "num_tasks=2",
+        "env=rllm/GuessNumber-v0", "sampling.max_tokens=2", "max_prompt_length=470",
+        "max_response_length=40",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    first, second = read_episodes(tmp_path)[0]["messages"][:2]
+    assert first == {"role": "system", "content": SYSTEM_PROMPT}
+    assert second["content"].startswith("I have chosen a whole number")
+
+
 def test_a_prompt_over_the_models_length_ends_its_own_episode(
     tmp_path: Path, model_dir: str
 ) -> None:
@@ -162,7 +175,8 @@ def test_without_a_run_dir_one_is_made_under_runs(
     assert run("policy=oracle", "num_tasks=2").exit_code == 0
     (made,) = (tmp_path / "runs").iterdir()
     assert re.fullmatch(r"eval-\d{8}-\d{6}", made.name)
-    assert sorted(path.name for path in made.iterdir()) == ["episodes.jsonl", "summary.json"]
+    names = ["episodes.jsonl", "settings.json", "summary.json", "tasks.csv"]
+    assert sorted(path.name for path in made.iterdir()) == names
 
 
 def test_a_data_file_with_a_broken_row_names_the_row(tmp_path: Path) -> None:
@@ -198,6 +212,8 @@ def test_a_data_file_with_a_broken_row_names_the_row(tmp_path: Path) -> None:
         ([*SERVER, "torch_threads=1"], "torch_threads=1 does nothing with engine.name='openai'"),
         ([*SERVER, "engine.api_key_env=NOT_THERE"], "no such environment variable is set"),
         (["engine=openai", "engine.base_url=localhost"], "base_url must be an address"),
+        (["agent.name=poet"], "agent.name='poet' does not exist here; there is chat, code, game,"),
+        (["agent.name=math", "agent.system_prompt=Hi"], "does nothing with agent.name=math"),
         (["policy=human"], "policy must be model or oracle, got 'human'"),
         (["num_tasks=0"], "num_tasks must be at least 1"),
         (["samples_per_task=0", "num_tasks=1"], "samples_per_task must be at least 1"),

@@ -291,7 +291,7 @@ def test_episodes_are_written_one_readable_object_a_line(tmp_path: Path) -> None
         "termination_reason": "env_done",
         "error": None,
         "messages": [{"role": "user", "content": "1"}, {"role": "assistant", "content": "1"}],
-        "steps": [{"action": "1", "reward": 1.0, "info": {}}],
+        "steps": [{"action": "1", "reward": 1.0, "info": {}, "response_tokens": 0}],
     }
     assert failed["reward"] is None
     assert "no answer" in failed["error"]

@@ -2,7 +2,10 @@
 
 from rllm_agents.agent import BaseAgent
 from rllm_agents.agents.chat import ChatAgent
+from rllm_agents.agents.code import CodeAgent
+from rllm_agents.agents.game import GameAgent
 from rllm_agents.agents.math import MathAgent
+from rllm_agents.agents.react import ReActAgent
 from rllm_agents.agents.tool import ToolAgent
 from rllm_agents.errors import (
     AgentsError,
@@ -48,9 +51,11 @@ __all__ = [
     "AgentsError",
     "BaseAgent",
     "ChatAgent",
+    "CodeAgent",
     "Completion",
     "EngineError",
     "Episode",
+    "GameAgent",
     "GenerationRequest",
     "LLMPolicy",
     "MatchSetting",
@@ -58,6 +63,7 @@ __all__ = [
     "ModelOutput",
     "PassAtK",
     "Player",
+    "ReActAgent",
     "Renderer",
     "RendererError",
     "RolloutEngine",

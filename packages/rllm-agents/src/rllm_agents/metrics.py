@@ -7,13 +7,17 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
 
 from rllm_agents.errors import UserError
 from rllm_agents.types import Episode, TerminationReason
+
+Attempts: TypeAlias = int | Sequence[int] | Literal["all"]
+"""One or several numbers of attempts, or all that there can be."""
 
 _Z_95 = 1.959963984540054
 """Quantile of the standard normal distribution that leaves 2.5 % above it."""
@@ -78,7 +82,7 @@ class PassAtK:
         return table
 
 
-def compute_pass_at_k(results: Sequence[Episode], k: int | Sequence[int] | None = None) -> PassAtK:
+def compute_pass_at_k(results: Sequence[Episode], k: Attempts | None = None) -> PassAtK:
     """Estimate pass@k, print it as a table and return it.
 
     Arguments, result and errors are those of `pass_at_k`.
@@ -88,7 +92,7 @@ def compute_pass_at_k(results: Sequence[Episode], k: int | Sequence[int] | None 
     return figures
 
 
-def pass_at_k(results: Sequence[Episode], k: int | Sequence[int] | None = None) -> PassAtK:
+def pass_at_k(results: Sequence[Episode], k: Attempts | None = None) -> PassAtK:
     """Estimate how often at least one of k attempts solves a task.
 
     Of a task with n judged episodes, c of them correct, the unbiased estimate is
@@ -99,7 +103,8 @@ def pass_at_k(results: Sequence[Episode], k: int | Sequence[int] | None = None) 
 
     Args:
         results: Finished episodes.
-        k: One or several numbers of attempts; by default 1 and the most judged episodes of a task.
+        k: One or several numbers of attempts, or "all" from 1 to the most judged episodes of a
+            task; by default 1 and that most.
 
     Raises:
         UserError: When there is no judged episode, or no task has k of them.
@@ -118,6 +123,8 @@ def pass_at_k(results: Sequence[Episode], k: int | Sequence[int] | None = None) 
         raise UserError(
             f"pass@k needs episodes with an outcome; all {num_failed} failed: {reasons}"
         )
+    if k == "all":
+        k = range(1, largest + 1)
     wanted = sorted({1, largest} if k is None else {k} if isinstance(k, int) else set(k))
     if not wanted or wanted[0] < 1 or wanted[-1] > largest:
         raise UserError(
@@ -132,6 +139,7 @@ def pass_at_k(results: Sequence[Episode], k: int | Sequence[int] | None = None) 
     )
 
 
+@lru_cache(maxsize=2**16)
 def unbiased_pass_at_k(n: int, c: int, k: int) -> float:
     """Probability that k of n attempts, drawn without replacement, hold one of the c correct.
 

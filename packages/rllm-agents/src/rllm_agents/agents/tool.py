@@ -58,7 +58,7 @@ class ToolAgent(BaseAgent):
             raise UserError(f"tools of ToolAgent: {error}") from error
         self._system_prompt = system_prompt
         if made:
-            schemas = [_named(tool.schema, name) for name, tool in made.items()]
+            schemas = [named_schema(tool.schema, name) for name, tool in made.items()]
             self._system_prompt += "\n\n" + self._parser.tool_prompt(schemas)
         self.reset()
 
@@ -108,10 +108,15 @@ class ToolAgent(BaseAgent):
         else:
             name, arguments = call.name, dict(call.arguments)
         self._called[call_id] = name
-        function = {"name": name, "arguments": json.dumps(arguments)}
-        return {"id": call_id, "type": "function", "function": function}
+        return tool_call(call_id, name, arguments)
 
 
-def _named(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The schema under the name that the agent calls the tool by."""
+def tool_call(call_id: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call as environments take it."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"id": call_id, "type": "function", "function": function}
+
+
+def named_schema(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a tool's schema under the name that the agent calls it by."""
     return {**schema, "function": {**schema["function"], "name": name}}

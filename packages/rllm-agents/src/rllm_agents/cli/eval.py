@@ -7,34 +7,43 @@ import importlib.util
 import json
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from rllm_agents.agents.chat import ChatAgent
+from rllm_agents.agents import TEXT_AGENTS
 from rllm_agents.cli.eval_display import EpisodeProgress, print_result
+from rllm_agents.cli.eval_run_dir import (
+    EPISODES,
+    SUMMARY,
+    TASKS,
+    free_run_dir,
+    resumed_settings,
+    start,
+)
 from rllm_agents.cli.eval_server import check_server_settings, server_arguments
 from rllm_agents.cli.eval_settings import EvalSettings
 from rllm_agents.cli.overrides import parse_settings, settings_table
 from rllm_agents.errors import UserError
 from rllm_agents.evaluation import (
+    EpisodeLog,
     EvaluationResult,
     OracleEnv,
     env_tasks,
-    episode_record,
     evaluation_requests,
     oracle_misses,
+    play_requests,
     summarize,
-    write_records,
+    write_task_table,
 )
 from rllm_agents.execution_engine import AgentExecutionEngine
 from rllm_agents.models import resolve_model_path
 from rllm_agents.rollout_engines import ROLLOUT_ENGINES
-from rllm_agents.types import Episode, SamplingParams
+from rllm_agents.rollout_requests import RolloutRequest
+from rllm_agents.types import SamplingParams
 from rllm_envs import GymEnv
 
 POLICIES = ("model", "oracle")
@@ -58,15 +67,19 @@ class EvalCommand(click.Command):
 HELP = """Play tasks with a policy and report pass@k, rewards and how episodes ended.
 
 Without arguments the tiny model plays 512 held-out tasks of the calculator environment. Every
-episode goes to RUN_DIR/episodes.jsonl, one JSON object a line; the figures to RUN_DIR/summary.json.
+episode goes to RUN_DIR/episodes.jsonl as it ends, one JSON object a line; the figures go to
+RUN_DIR/summary.json, those of each task to RUN_DIR/tasks.csv. A run that was stopped goes on with
+--resume run_dir=RUN_DIR: episodes with an outcome are not played again.
 
 \b
   rllm eval
   rllm eval sampling.temperature=0 num_tasks=100 run_dir=runs/greedy
   rllm eval env=rllm/Arithmetic-v0 env.kwargs.digits=2
   rllm eval env=rllm/Math-v0 env.dataset=test.jsonl model=Qwen/Qwen3-0.6B samples_per_task=4
+  rllm eval env=rllm/FrozenLake-v0 agent.name=game max_response_length=500
   rllm eval env=rllm/Math-v0 env.dataset=test.jsonl policy=oracle
   rllm eval engine=openai engine.base_url=http://localhost:8000/v1 model=Qwen/Qwen3-4B
+  rllm eval --resume run_dir=runs/greedy num_tasks=200
 
 With policy=oracle the environment answers itself: that checks a data set and its grading, and the
 rows that cannot be graded are listed. env=, model= and engine= are short for env.id=, model.path=
@@ -75,18 +88,20 @@ and engine.name=.
 
 
 @click.command("eval", cls=EvalCommand, help=HELP)
+@click.option("--resume", is_flag=True, help="Go on with the run in run_dir=.")
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
-def command(settings: tuple[str, ...]) -> None:
+def command(settings: tuple[str, ...], resume: bool) -> None:
     """Run `rllm eval`."""
-    checked = parse_settings(EvalSettings, settings)
+    checked = resumed_settings(settings) if resume else parse_settings(EvalSettings, settings)
     check_policy(checked)
-    run_dir = free_run_dir(checked)
+    run_dir = Path(checked.run_dir or "").expanduser() if resume else free_run_dir(checked)
     wall, cpu = time.perf_counter(), time.process_time()
-    result = play(checked, run_dir)
+    result, num_played = play(checked, run_dir, None if resume else settings)
     misses = oracle_misses(result.episodes) if checked.policy == "oracle" else None
     seconds = time.perf_counter() - wall
     summary = {
         **result.figures(),
+        "num_played": num_played,
         "seconds": seconds,
         "cpu_seconds": time.process_time() - cpu,
         "seed": checked.seed,
@@ -94,7 +109,8 @@ def command(settings: tuple[str, ...]) -> None:
         **({} if misses is None else {"oracle_misses": misses}),
     }
     text = json.dumps(summary, indent=2, default=str)
-    (run_dir / "summary.json").write_text(text + "\n", "utf-8")
+    (run_dir / SUMMARY).write_text(text + "\n", "utf-8")
+    write_task_table(run_dir / TASKS, result.by_task)
     print_result(result, misses, seconds=seconds, run_dir=run_dir)
 
 
@@ -106,10 +122,17 @@ def check_policy(settings: EvalSettings) -> None:
     """
     if settings.policy not in POLICIES:
         raise UserError(f"policy must be {' or '.join(POLICIES)}, got {settings.policy!r}")
-    sampling_params(settings)
-    if settings.episodes_with_tokens < 0:
+    if settings.agent.name not in TEXT_AGENTS:
         raise UserError(
-            f"episodes_with_tokens must be 0 or more, got {settings.episodes_with_tokens}"
+            f"agent.name={settings.agent.name!r} does not exist here; there is "
+            f"{', '.join(TEXT_AGENTS)}"
+        )
+    agent_args(settings)
+    sampling_params(settings)
+    if settings.episodes_with_tokens is not None and settings.episodes_with_tokens < 0:
+        raise UserError(
+            "episodes_with_tokens must be 0 or more, or null for all, got "
+            f"{settings.episodes_with_tokens}"
         )
     if settings.torch_threads is not None and settings.torch_threads < 1:
         raise UserError(f"torch_threads must be at least 1, or null, got {settings.torch_threads}")
@@ -134,6 +157,20 @@ def check_policy(settings: EvalSettings) -> None:
                 raise UserError(f"engine.{key} is for engine=vllm; leave it out")
 
 
+def agent_args(settings: EvalSettings) -> dict[str, Any]:
+    """Return the arguments of the agent.
+
+    Raises:
+        UserError: It has no system prompt to be replaced.
+    """
+    prompt = settings.agent.system_prompt
+    if prompt is None:
+        return {}
+    if settings.agent.name == "math":
+        raise UserError("agent.system_prompt does nothing with agent.name=math; leave it out")
+    return {"system_prompt": prompt}
+
+
 def sampling_params(settings: EvalSettings) -> SamplingParams:
     """Return how tokens are drawn.
 
@@ -146,24 +183,18 @@ def sampling_params(settings: EvalSettings) -> SamplingParams:
         raise UserError(f"sampling.{error}") from error
 
 
-def free_run_dir(settings: EvalSettings) -> Path:
-    """Return the directory of this run, which holds nothing and need not exist.
+def play(
+    settings: EvalSettings, run_dir: Path, arguments: Sequence[str] | None
+) -> tuple[EvaluationResult, int]:
+    """Choose tasks, make the engine, and play; each episode is saved as it ends.
 
-    Raises:
-        UserError: It holds something, or is no directory.
-    """
-    named = settings.run_dir or f"runs/eval-{datetime.now():%Y%m%d-%H%M%S}"
-    path = Path(named).expanduser()
-    try:
-        if path.exists() and any(path.iterdir()):
-            raise UserError(f"run_dir={named!r} is not empty; choose another one")
-    except OSError as error:
-        raise UserError(f"run_dir={named!r}: {error.strerror}") from error
-    return path
+    Args:
+        settings: Of this run.
+        run_dir: Its directory.
+        arguments: What a new run was told; None where one goes on.
 
-
-def play(settings: EvalSettings, run_dir: Path) -> EvaluationResult:
-    """Choose tasks, make the engine, play, and write the episodes, also those before a ctrl-C.
+    Returns:
+        The figures of all episodes, and how many were played here.
 
     Raises:
         UserError: Something named in the settings is not there, or does not fit.
@@ -183,39 +214,46 @@ def play(settings: EvalSettings, run_dir: Path) -> EvaluationResult:
         sampling=sampling_params(settings),
         seed=settings.seed,
     )
-    ended: list[Episode] = []
-    with EpisodeProgress(len(requests)) as progress:
-
-        def note(episode: Episode) -> None:
-            ended.append(episode)
-            progress.add(episode)
-
-        with make_engine(settings, env_args, note) as engine:
-            try:
-                run_dir.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise UserError(f"run_dir={str(run_dir)!r}: {error.strerror}") from error
-            path = run_dir / "episodes.jsonl"
-            try:
-                ended = asyncio.run(engine.execute_requests(requests))
-            except KeyboardInterrupt:
-                progress.stop()
-                played = f"{len(ended)} of {len(requests)} episodes"
-                click.echo(f"interrupted: {played} are in {path}", err=True)
-                raise
-            finally:
-                write_records(path, _records(settings, engine, ended))
-    return summarize(ended, num_tasks=len(tasks))
+    progress = EpisodeProgress(len(requests))
+    with progress, make_engine(settings, env_args, progress.add) as engine:
+        if arguments is not None:
+            start(run_dir, settings, arguments)
+        log = EpisodeLog(
+            run_dir / EPISODES,
+            episodes_with_tokens=settings.episodes_with_tokens,
+            tokenizer=None if engine.renderer is None else engine.renderer.tokenizer,
+        )
+        with log:
+            return play_logged(engine, requests, log, progress, len(tasks))
 
 
-def _records(
-    settings: EvalSettings, engine: AgentExecutionEngine, episodes: Sequence[Episode]
-) -> Iterator[dict[str, Any]]:
-    """Yield the lines of the file: text of all episodes, tokens of the first."""
-    tokenizer = None if engine.renderer is None else engine.renderer.tokenizer
-    for index, episode in enumerate(episodes):
-        with_tokens = tokenizer is not None and index < settings.episodes_with_tokens
-        yield episode_record(episode, with_tokens=with_tokens, tokenizer=tokenizer)
+def play_logged(
+    engine: AgentExecutionEngine,
+    requests: Sequence[RolloutRequest],
+    log: EpisodeLog,
+    progress: EpisodeProgress,
+    num_tasks: int,
+) -> tuple[EvaluationResult, int]:
+    """Play what a log has no outcome of; a ctrl-C leaves there what has ended.
+
+    Returns:
+        The figures of all episodes, and how many were played here.
+
+    Raises:
+        UserError: The log is of other requests, or cannot be written to.
+    """
+    num_played = len(log.missing(requests))
+    for episode in log.judged:
+        progress.add(episode)
+    try:
+        episodes = asyncio.run(play_requests(engine, requests, log))
+    except KeyboardInterrupt:
+        progress.stop()
+        ended = f"{len(log.episodes)} of {len(requests)} episodes"
+        go_on = f"rllm eval --resume run_dir={log.path.parent}"
+        click.echo(f"interrupted: {ended} are in {log.path}; go on with `{go_on}`", err=True)
+        raise
+    return summarize(episodes, num_tasks=num_tasks), num_played
 
 
 def make_engine(
@@ -227,8 +265,8 @@ def make_engine(
         UserError: The model is not there or its lengths do not fit.
     """
     players: dict[str, Any] = {
-        "agent_class": ChatAgent,
-        "agent_args": {"system_prompt": settings.agent.system_prompt},
+        "agent_class": TEXT_AGENTS[settings.agent.name],
+        "agent_args": agent_args(settings),
         "env_class": GymEnv,
         "env_args": env_args,
         "max_steps": settings.max_steps,

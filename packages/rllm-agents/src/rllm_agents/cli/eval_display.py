@@ -20,11 +20,14 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from rllm_agents.evaluation import EvaluationResult
+from rllm_agents.cli.eval_run_dir import EPISODES, SUMMARY, TASKS
+from rllm_agents.evaluation import EvaluationResult, TaskFigures
 from rllm_agents.types import Episode
 
 _MAX_SHOWN_MISSES = 20
 _MAX_SHOWN_CHARACTERS = 160
+_MAX_SHOWN_TASKS = 20
+_MAX_QUESTION_CHARACTERS = 60
 
 
 class EpisodeProgress:
@@ -84,6 +87,8 @@ def print_result(
     """Print the table of figures and what the oracle could not solve, if it played."""
     console = Console()
     console.print(_table(result, seconds))
+    if len(result.episodes) > result.num_tasks or result.num_tasks <= _MAX_SHOWN_TASKS:
+        console.print(_task_table(result.by_task))
     if misses:
         console.print(f"{len(misses)} episodes of the oracle without full reward:")
         for miss in misses[:_MAX_SHOWN_MISSES]:
@@ -94,7 +99,7 @@ def print_result(
         first = next(episode for episode in result.episodes if episode.failed)
         line = f"first failure: {first.termination_reason}: {first.error}"
         console.print(_short(line), markup=False, highlight=False, soft_wrap=True)
-    for name in ("episodes.jsonl", "summary.json"):
+    for name in (EPISODES, SUMMARY, TASKS):
         console.print(str(run_dir / name), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -118,6 +123,30 @@ def _table(result: EvaluationResult, seconds: float) -> Table:
         ("seconds", f"{seconds:.1f}"),
     ):
         table.add_row(name, value)
+    return table
+
+
+def _task_table(tasks: Sequence[TaskFigures]) -> Table:
+    """Tasks, the least solved first; those that nobody could judge come last."""
+    shares = [1.0 if task.pass_at_1 is None else task.pass_at_1.value for task in tasks]
+    order = sorted(range(len(tasks)), key=lambda i: (tasks[i].pass_at_1 is None, shares[i], i))
+    shown = order[:_MAX_SHOWN_TASKS]
+    title = f"{len(tasks)} tasks" if len(shown) == len(tasks) else "the hardest tasks"
+    table = Table(title=f"{title}, by pass@1")
+    for heading in ("task", "solved", "pass@1", "95 % interval", "reward"):
+        table.add_column(heading, justify="right")
+    table.add_column("question", no_wrap=True, overflow="ellipsis")
+    for index in shown:
+        task, share = tasks[index], tasks[index].pass_at_1
+        question = " ".join(task.question.split())[:_MAX_QUESTION_CHARACTERS]
+        table.add_row(
+            str(index),
+            f"{task.num_correct} of {task.num_episodes - task.num_failed}",
+            "" if share is None else f"{share.value:.3f}",
+            "" if share is None else f"{share.low:.3f} to {share.high:.3f}",
+            "" if task.mean_reward is None else f"{task.mean_reward:.3f}",
+            escape(question),
+        )
     return table
 
 

@@ -60,8 +60,10 @@ class EngineSettings:
 class AgentSettings:
     """How observations are put to the model."""
 
+    name: str = "chat"
+    """Which agent: chat, code, game, math or react."""
     system_prompt: str | None = None
-    """First message of each conversation."""
+    """First message of each conversation; null is the agent's own. Not of agent.name=math."""
 
 
 @dataclass
@@ -92,7 +94,7 @@ class EvalSettings:
     num_tasks: int | None = None
     """Different tasks; null takes all rows of a data set, else 512."""
     samples_per_task: int = 1
-    """Episodes of each task; pass@k is reported for k = 1 and for this many."""
+    """Episodes of each task; pass@k is reported for every k up to this many."""
     seed: int = 0
     """Of all sampling; the tasks do not depend on it."""
     max_prompt_length: int | None = None
@@ -107,7 +109,8 @@ class EvalSettings:
     """Seconds that one step of an environment may take; null waits for ever."""
     torch_threads: int | None = None
     """Threads of one torch operation; null is 1 for the tiny model, else torch's own choice."""
-    episodes_with_tokens: int = 100
-    """Of how many episodes, the first ones, the ids, logprobs and texts of all tokens are kept."""
+    episodes_with_tokens: int | None = 100
+    """Of how many episodes, the first to end, the ids, logprobs and texts of all tokens are saved;
+    null: of all, for training elsewhere."""
     run_dir: str | None = None
-    """Where episodes.jsonl and summary.json go; null makes runs/eval-<date>-<time>."""
+    """Where episodes.jsonl, summary.json and tasks.csv go; null makes runs/eval-<date>-<time>."""

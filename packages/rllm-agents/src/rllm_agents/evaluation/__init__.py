@@ -6,12 +6,15 @@ oracle replaces the policy by the answers that an environment knows itself, so t
 grading can be checked without a model.
 """
 
+from rllm_agents.evaluation.by_task import TaskFigures, task_figures, write_task_table
 from rllm_agents.evaluation.episode_files import (
     episode_record,
+    read_episodes,
     token_texts,
     write_episodes,
     write_records,
 )
+from rllm_agents.evaluation.episode_log import EpisodeLog, play_requests
 from rllm_agents.evaluation.matches import MatchResult, Standing, evaluate_match
 from rllm_agents.evaluation.oracle import OracleEnv, oracle_misses
 from rllm_agents.evaluation.policies import evaluate
@@ -22,13 +25,17 @@ from rllm_agents.evaluation.results import (
     summarize,
 )
 from rllm_agents.evaluation.tasks import DEFAULT_NUM_TASKS, env_takes, env_tasks
+from rllm_agents.evaluation.verl_batch import VerlBatch, to_verl_batch, write_verl_batch
 
 __all__ = [
     "DEFAULT_NUM_TASKS",
+    "EpisodeLog",
     "EvaluationResult",
     "MatchResult",
     "OracleEnv",
     "Standing",
+    "TaskFigures",
+    "VerlBatch",
     "env_takes",
     "env_tasks",
     "episode_record",
@@ -37,8 +44,14 @@ __all__ = [
     "evaluate_tasks",
     "evaluation_requests",
     "oracle_misses",
+    "play_requests",
+    "read_episodes",
     "summarize",
+    "task_figures",
+    "to_verl_batch",
     "token_texts",
     "write_episodes",
     "write_records",
+    "write_task_table",
+    "write_verl_batch",
 ]

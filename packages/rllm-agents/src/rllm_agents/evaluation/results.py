@@ -8,6 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rllm_agents.errors import EngineError, UserError
+from rllm_agents.evaluation.by_task import (
+    TaskFigures,
+    num_response_tokens,
+    num_turns,
+    task_figures,
+)
+from rllm_agents.evaluation.episode_log import EpisodeLog, play_requests
 from rllm_agents.execution_engine import AgentExecutionEngine
 from rllm_agents.metrics import Estimate, PassAtK, mean_reward, pass_at_k
 from rllm_agents.model_calls import derive_seed
@@ -25,7 +32,7 @@ class EvaluationResult:
     num_failed: int
     """Episodes without an outcome: they count neither for nor against the policy."""
     pass_at_k: PassAtK | None
-    """For k = 1 and the number of samples; None when every episode failed."""
+    """For each k from 1 to the most judged episodes of a task; None when every episode failed."""
     mean_reward: float | None
     """Over the episodes that have one."""
     terminations: Mapping[str, int]
@@ -55,6 +62,11 @@ class EvaluationResult:
         """Estimated share of tasks solved at the first attempt, in [0, 1]; see `estimate`."""
         return self.estimate.value
 
+    @property
+    def by_task(self) -> tuple[TaskFigures, ...]:
+        """How each task fared, in their order."""
+        return task_figures(self.episodes)
+
     def figures(self) -> dict[str, Any]:
         """The figures as JSON values, without the episodes."""
         estimates = {} if self.pass_at_k is None else self.pass_at_k.estimates
@@ -81,6 +93,7 @@ async def evaluate_tasks(
     samples_per_task: int = 1,
     sampling: SamplingParams | None = None,
     seed: int = 0,
+    log: EpisodeLog | None = None,
 ) -> EvaluationResult:
     """Play every task `samples_per_task` times and sum up.
 
@@ -90,14 +103,19 @@ async def evaluate_tasks(
         samples_per_task: Episodes of each task.
         sampling: How tokens are drawn; by default at temperature 1. Its own seed is not used.
         seed: Fixes all sampling: each episode and each of its turns has a stream of its own.
+        log: Saves each episode as it ends; those that have an outcome in it are not played again.
 
     Raises:
-        UserError: There are no tasks, or `samples_per_task` is below 1.
+        UserError: There are no tasks, `samples_per_task` is below 1, or the log is of other tasks.
     """
     requests = evaluation_requests(
         tasks, samples_per_task=samples_per_task, sampling=sampling, seed=seed
     )
-    return summarize(await engine.execute_requests(requests), num_tasks=len(tasks))
+    if log is None:
+        episodes = await engine.execute_requests(requests)
+    else:
+        episodes = await play_requests(engine, requests, log)
+    return summarize(episodes, num_tasks=len(tasks))
 
 
 def evaluation_requests(
@@ -127,19 +145,14 @@ def evaluation_requests(
 def summarize(episodes: Sequence[Episode], *, num_tasks: int) -> EvaluationResult:
     """Sum up finished episodes of `num_tasks` tasks; there must be at least one episode."""
     num_failed = sum(episode.failed for episode in episodes)
-    steps = [sum(len(t.steps) for t in episode.trajectories) for episode in episodes]
-    tokens = [
-        sum(len(step.response_ids) for t in episode.trajectories for step in t.steps)
-        for episode in episodes
-    ]
     reasons = Counter(str(episode.termination_reason) for episode in episodes)
     return EvaluationResult(
         episodes=tuple(episodes),
         num_tasks=num_tasks,
         num_failed=num_failed,
-        pass_at_k=pass_at_k(episodes) if num_failed < len(episodes) else None,
+        pass_at_k=pass_at_k(episodes, "all") if num_failed < len(episodes) else None,
         mean_reward=mean_reward(episodes),
         terminations=dict(reasons.most_common()),
-        mean_response_tokens=sum(tokens) / len(episodes),
-        mean_turns=sum(steps) / len(episodes),
+        mean_response_tokens=sum(map(num_response_tokens, episodes)) / len(episodes),
+        mean_turns=sum(map(num_turns, episodes)) / len(episodes),
     )
