@@ -17,6 +17,7 @@ PLUGIN_GROUP = "rllm.commands"
 """Entry points of this group are commands: click commands, loaded when they are called."""
 
 _OWN_COMMANDS = {
+    "bench": ("rllm_agents.cli.bench", "command", "Leaderboards of policies on suites."),
     "eval": ("rllm_agents.cli.eval", "command", "Play tasks with a policy and report pass@k."),
     "serve": ("rllm_agents.cli.serve", "command", "Serve a model to agents, and record them."),
 }
@@ -30,6 +31,7 @@ HELP = """Run, judge and train language agents on text environments.
 \b
   rllm eval                                    the tiny model on the calculator task
   rllm eval env=rllm/Math-v0 env.dataset=test.jsonl policy=oracle
+  rllm bench run --suite quick --policy tiny   a row of a leaderboard
   rllm serve                                   the tiny model behind an OpenAI-compatible address
   rllm eval --help                             all settings, with their defaults
 
