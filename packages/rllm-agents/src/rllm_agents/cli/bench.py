@@ -31,7 +31,7 @@ from rllm_agents.leaderboard import (
     write_between_marks,
 )
 from rllm_agents.leaderboard.figures import entry_figures
-from rllm_agents.leaderboard.rows import REFERENCES
+from rllm_agents.leaderboard.rows import MAX_SEED, REFERENCES, actions_path
 
 _LARGE_BYTES = 1_000_000
 _EXIT_REFUSED = 1
@@ -107,6 +107,8 @@ def run_command(suite: str | None, policy: str | None, settings: tuple[str, ...]
     checked = parse_settings(BenchRunSettings, _with_options(settings, suite=suite, policy=policy))
     if checked.workers is not None and checked.workers < 1:
         raise UserError(f"workers must be at least 1, or null, got {checked.workers}")
+    if not 0 <= checked.seed <= MAX_SEED:
+        raise UserError(f"seed must be in [0, {MAX_SEED}], got {checked.seed}")
     loaded, chosen = load_suite(checked.suite), find_policy(checked)
     results = Path(checked.results).expanduser()
     if chosen.name in REFERENCES and not chosen.script == chosen.name:
@@ -119,7 +121,7 @@ def run_command(suite: str | None, policy: str | None, settings: tuple[str, ...]
         value, low, high = total[name]
         click.echo(f"{name:<11}{value:.3f}  (95 %: {low:.3f} to {high:.3f})")
     click.echo(str(path))
-    actions = path.with_name(f"{path.stem}.actions.xz")
+    actions = actions_path(path)
     if actions.stat().st_size > _LARGE_BYTES:
         click.echo(
             f"{actions} has {actions.stat().st_size:,} bytes: too large for a repository; publish "

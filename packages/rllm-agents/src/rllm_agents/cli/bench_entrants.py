@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Coroutine, Mapping
@@ -64,7 +65,9 @@ class Policy:
             "system_prompt": self.settings.agent.system_prompt,
         }
         if self.is_remote:
-            return {**found, "model": engine.model or model.path, "server": engine.base_url}
+            # An address may name a private machine, or hold a password.
+            server = hashlib.sha256(str(engine.base_url).encode()).hexdigest()[:12]
+            return {**found, "model": _last_part(engine.model or model.path), "server": server}
         path = resolve_model_path(model.path or "tiny")
         found |= {"model": _last_part(model.path or "tiny"), "weights": weights_digest(path)}
         if self.adapter is not None:

@@ -106,10 +106,14 @@ def entry_figures(entry: SuiteEntry, records: Sequence[EpisodeRecord]) -> dict[s
 def normalise(
     figures: Mapping[str, Any], random: float | None, oracle: float | None
 ) -> dict[str, Any]:
-    """Return an entry's figures with the references and the normalised score beside them."""
+    """Return an entry's figures with the references and the normalised score beside them.
+
+    A match has none of its own: in a game of luck experts and random players are too close.
+    """
     if random is None or oracle is None:
         return {**figures, "references": None, "normalised": None}
-    scaled = normalised(Interval(*figures["score"]), random, oracle)
+    is_match = "results" in figures
+    scaled = None if is_match else normalised(Interval(*figures["score"]), random, oracle)
     return {
         **figures,
         "references": [random, oracle],
@@ -118,11 +122,20 @@ def normalise(
 
 
 def total_figures(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a suite's figures: means over its entries, sums of tokens, turns and episodes."""
+    """Return a suite's figures: means over its entries, sums of tokens, turns and episodes.
+
+    Of a suite with matches, the mean score is normalised, by the means of the references.
+    """
+    score = average([Interval(*entry["score"]) for entry in entries])
     scaled = [Interval(*e["normalised"]) for e in entries if e["normalised"] is not None]
+    references = [e["references"] for e in entries if e["references"] is not None]
+    total = average(scaled) if len(scaled) == len(entries) else None
+    if len(references) == len(entries) and any("results" in entry for entry in entries):
+        random, oracle = (math.fsum(each) / len(entries) for each in zip(*references, strict=True))
+        total = normalised(score, random, oracle)
     return {
-        "normalised": average(scaled).rounded() if len(scaled) == len(entries) else None,
-        "score": average([Interval(*entry["score"]) for entry in entries]).rounded(),
+        "normalised": None if total is None else total.rounded(),
+        "score": score.rounded(),
         "solved": average([Interval(*entry["solved"]) for entry in entries]).rounded(),
         **{key: sum(entry[key] for entry in entries) for key in ("episodes", "tokens", "turns")},
     }

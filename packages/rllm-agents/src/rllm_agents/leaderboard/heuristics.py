@@ -145,7 +145,6 @@ HEURISTICS: Mapping[str, Callable[[Scene], str | None]] = {
     "rllm/Calculator-v0": calculator,
     "rllm/NumberSequence-v0": number_sequence,
     "rllm/MCQ-v0": longest_choice,
-    "rllm/MCQHard-v0": longest_choice,
     "rllm/Sorting-v0": sort_plainly,
     "rllm/GuessNumber-v0": bisect,
     "rllm/GuessNumberHard-v0": bisect,

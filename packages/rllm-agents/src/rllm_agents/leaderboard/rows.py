@@ -15,6 +15,7 @@ FORMAT = 1
 """Of the files; raised when older readers would misread them."""
 REFERENCES = ("random", "oracle")
 """The rows between which scores are normalised."""
+MAX_SEED = 1_000_000
 
 _MAX_BYTES = 4_000_000
 _REQUIRED: dict[str, type | tuple[type, ...]] = {
@@ -77,8 +78,9 @@ def read_row(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is of format {row['format']}; this version reads {FORMAT}")
     for entry in row["entries"]:
         _check_entry(entry, path)
-    for name in ("normalised", "score", "solved"):
-        _check_interval(row["total"].get(name), f"{path}: total {name}", name == "normalised")
+    _check_figures(row["total"], f"{path}: total")
+    if not 0 <= row["seed"] <= MAX_SEED:
+        raise UserError(f"{path}: seed must be in [0, {MAX_SEED}], got {row['seed']}")
     return row
 
 
@@ -118,20 +120,27 @@ def _check_entry(entry: Any, path: Path) -> None:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise UserError(f"{path}: an entry has no name")
     place = f"{path}: {entry['name']:.80}"
+    _check_figures(entry, place)
+    if entry.get("references") is not None and not _are_numbers(entry["references"], 2):
+        raise UserError(f"{place}: references must be two numbers, or null")
+    results = entry.get("results", {})
+    if not isinstance(results, dict) or not all(_are_numbers(r, 3) for r in results.values()):
+        raise UserError(f"{place}: results must be wins, draws and losses by opponent")
+
+
+def _check_figures(figures: Mapping[str, Any], place: str) -> None:
     for name in ("score", "solved", "normalised"):
-        _check_interval(entry.get(name), f"{place}: {name}", name == "normalised")
+        value = figures.get(name)
+        if not _are_numbers(value, 3) and not (value is None and name == "normalised"):
+            raise UserError(f"{place}: {name} must be [value, low, high], got {value!r:.80}")
     for name in ("episodes", "tokens", "turns"):
-        if type(entry.get(name)) is not int:
+        if type(figures.get(name)) is not int:
             raise UserError(f"{place}: {name} must be a whole number")
 
 
-def _check_interval(value: Any, place: str, may_be_null: bool) -> None:
-    if value is None and may_be_null:
-        return
-    is_interval = (
+def _are_numbers(value: Any, count: int) -> bool:
+    return (
         isinstance(value, list)
-        and len(value) == 3
+        and len(value) == count
         and all(type(one) in (int, float) and math.isfinite(one) for one in value)
     )
-    if not is_interval:
-        raise UserError(f"{place} must be [value, low, high], got {value!r:.80}")

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,7 +149,6 @@ def _parse_entry(row: Any, defaults: Any, place: str) -> SuiteEntry:
     opponents = tuple(fields.get("opponents", OPPONENTS)) if match else ()
     if any(opponent not in OPPONENTS for opponent in opponents) or (match and not opponents):
         raise UserError(f"{place}: opponents must be of {', '.join(OPPONENTS)}, got {opponents!r}")
-    kwargs = fields.get("kwargs") or {}
     counts = {
         key: _count(fields[key], f"{place}: {key}")
         for key in ("num_tasks", "attempts", "max_tokens", "max_turns")
@@ -159,7 +158,7 @@ def _parse_entry(row: Any, defaults: Any, place: str) -> SuiteEntry:
         name=name,
         env=env,
         match=match,
-        kwargs=dict(_mapping(kwargs, f"{place}: kwargs", tuple(map(str, kwargs)))),
+        kwargs=_mapping(fields.get("kwargs") or {}, f"{place}: kwargs"),
         dataset=str(fields.get("dataset") or ""),
         opponents=opponents,
         **counts,
@@ -173,11 +172,12 @@ def _check_name(name: str, place: str) -> None:
         )
 
 
-def _mapping(value: Any, place: str, known: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
+def _mapping(value: Any, place: str, known: Sequence[str] | None = None) -> dict[str, Any]:
+    """Check that a value is a mapping with no other than the known keys; None allows any text."""
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise UserError(f"{place} must be a mapping, got {value!r:.80}")
     for key in value:
-        if key not in known:
+        if known is not None and key not in known:
             raise UserError(f"{place} has no field {key!r:.80}; there are {', '.join(known)}")
     return value
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import gymnasium
+
 from rllm_agents.errors import UserError
 from rllm_agents.leaderboard.figures import Interval
 from rllm_agents.leaderboard.ratings import ratings
-from rllm_agents.leaderboard.suites import Suite
+from rllm_agents.leaderboard.suites import Suite, SuiteEntry
 
 _EXPERT = "oracle"
 """The row of those who sit opposite as experts."""
@@ -48,12 +50,19 @@ def leaderboard(suite: Suite, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def entries_table(suite: Suite, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return raw scores by entry and policy as a Markdown table."""
+    """Return raw scores by entry and policy, and the environments' reward thresholds."""
     scores = [{entry["name"]: entry["score"] for entry in row["entries"]} for row in rows]
     lines = [
-        [entry.name, *(f"{one[entry.name][0]:.3f}" for one in scores)] for entry in suite.entries
+        [entry.name, threshold(entry), *(f"{one[entry.name][0]:.3f}" for one in scores)]
+        for entry in suite.entries
     ]
-    return _table(["raw score", *(_code(row["name"]) for row in rows)], lines)
+    return _table(["raw score", "threshold", *(_code(row["name"]) for row in rows)], lines)
+
+
+def threshold(entry: SuiteEntry) -> str:
+    """Return the mean reward at which an environment counts as solved; "" where none is said."""
+    value = gymnasium.spec(entry.env).reward_threshold if entry.env in gymnasium.registry else None
+    return "" if value is None else f"{value:g}"
 
 
 def suite_ratings(rows: Sequence[Mapping[str, Any]]) -> dict[str, Interval]:
