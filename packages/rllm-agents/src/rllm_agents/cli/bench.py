@@ -113,6 +113,7 @@ def run_command(suite: str | None, policy: str | None, settings: tuple[str, ...]
     results = Path(checked.results).expanduser()
     if chosen.name in REFERENCES and not chosen.script == chosen.name:
         raise UserError(f"the row {chosen.name!r} is that of policy={chosen.name}; choose a name")
+    chosen.identity()  # a model that is not there is said before anything is played
     play_references(loaded, checked, results)
     row = _play(loaded, chosen, checked, seed=checked.seed, results=results)
     path = row_path(results, loaded.name, chosen.name)
