@@ -17,6 +17,7 @@ PLUGIN_GROUP = "rllm.commands"
 """Entry points of this group are commands: click commands, loaded when they are called."""
 
 _OWN_COMMANDS = {
+    "bench": ("rllm_agents.cli.bench", "command", "Leaderboards of policies on suites."),
     "eval": ("rllm_agents.cli.eval", "command", "Play tasks with a policy and report pass@k."),
     "report": ("rllm_agents.cli.report", "command", "Write a run as one file for a colleague."),
     "serve": ("rllm_agents.cli.serve", "command", "Serve a model to agents, and record them."),
@@ -32,6 +33,7 @@ HELP = """Run, judge and train language agents on text environments.
 \b
   rllm eval                                    the tiny model on the calculator task
   rllm eval env=rllm/Math-v0 env.dataset=test.jsonl policy=oracle
+  rllm bench run --suite quick --policy tiny   a row of a leaderboard
   rllm serve                                   the tiny model behind an OpenAI-compatible address
   rllm view runs/mine                          curves, episodes and tokens in the browser
   rllm eval --help                             all settings, with their defaults
