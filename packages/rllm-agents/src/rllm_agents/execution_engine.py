@@ -36,7 +36,8 @@ class AgentExecutionEngine:
         env_class: Its ``from_dict({**task, **env_args})`` makes the environment of an episode.
             Instances with ``blocking = False`` run on the event loop, others in threads.
         env_args: Added to every task.
-        engine_name: Which rollout engine to make: "transformers", "openai" or "scripted".
+        engine_name: Which rollout engine to make, a key of `ROLLOUT_ENGINES`: "transformers",
+            "vllm", "pool", "openai" or "scripted".
         rollout_engine: A ready one instead, which stays the caller's to close.
         rollout_engine_args: Keyword arguments of the engine to make, ``{"model": "tiny"}`` or
             ``{"base_url": "http://localhost:30000/v1"}`` for example.

@@ -109,6 +109,8 @@ class PoolClient:
         """Return the number of an engine that is there; waits where none is."""
         deadline = time.monotonic() + self._start_timeout
         while True:
+            if not ray.is_initialized():
+                raise EngineError("the pool of rollout engines is gone: Ray was shut down")
             self._look_for_lost()
             number = self._routing.choose(session_id)
             if number is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 
-from rllm_agents.errors import EngineError
+from rllm_agents.errors import EngineError, in_words
 from rllm_agents.rollout_engines.pool_replica import WeightsPush
 
 if TYPE_CHECKING:
@@ -118,16 +118,21 @@ class PoolWatch:
             ray.kill(replica)
 
     async def _watch(self, number: int) -> None:
-        """Start and keep one replica, again and again."""
+        """Start and keep one replica, again and again, as long as there is Ray."""
         pause = 1.0
-        while True:
-            if await self._begin(number):
-                pause = 1.0
-                await self._keep(number)
-            else:
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
-            self._made.discard(number)
+        # Without Ray, a call of a replica would start another one.
+        while ray.is_initialized():
+            try:
+                if await self._begin(number):
+                    pause = 1.0
+                    await self._keep(number)
+                    continue
+            except Exception as error:
+                logger.warning("rollout engine %d cannot be watched: %s", number, in_words(error))
+            finally:
+                self._made.discard(number)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _begin(self, number: int) -> bool:
         """Wait until a replica serves; whether it does."""
@@ -158,7 +163,7 @@ class PoolWatch:
         replica = self._replicas[number]
         ending = asyncio.ensure_future(_answer(replica.outlive.remote()))
         try:
-            while True:
+            while ray.is_initialized():
                 ping = asyncio.ensure_future(_answer(replica.ping.remote()))
                 if not await self._is_answered(ping, ending):
                     ping.cancel()
