@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import gc
 import json
+import random
 import statistics
 import tempfile
 import time
@@ -46,7 +47,7 @@ class TalkEnv(BaseEnv):
 
     def __init__(self, seed: int) -> None:
         """Take the seed of what it says."""
-        self._random = np.random.default_rng(seed)
+        self._random = random.Random(seed)
         self._turn = 0
 
     def reset(self) -> tuple[str, dict[str, Any]]:
@@ -60,7 +61,7 @@ class TalkEnv(BaseEnv):
         return self._talk(), float(done), done, {}
 
     def _talk(self) -> str:
-        return " ".join(self._random.choice(WORDS, 40))
+        return " ".join(self._random.choices(WORDS, k=40))
 
     @staticmethod
     def from_dict(info: dict[str, Any]) -> TalkEnv:
@@ -244,7 +245,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         save_model(Path(directory))
         tokenizer = AutoTokenizer.from_pretrained(directory)
-        engine = VLLMEngine(directory, max_batch_size=256)
+        engine = VLLMEngine(directory, max_batch_size=256, kv_cache_gib=2.0)
         try:
             for parallel in options.parallel:
                 row = compare(engine, tokenizer, parallel, options.episodes, options.laps)

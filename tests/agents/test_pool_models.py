@@ -91,7 +91,9 @@ def test_every_completion_is_exact_though_engines_are_killed_and_hang(
         second = pool.process_ids()
         assert first[0] not in second and first[1] == second[1]
         # What does the work stops: with vLLM a process that the actor has started.
-        victim = max([p.pid for p in psutil.Process(second[1]).children(True)] or [second[1]])
+        processes = psutil.Process(second[1]).children(recursive=True)
+        largest = max(processes, key=lambda p: p.memory_info().rss, default=None)
+        victim = second[1] if largest is None else largest.pid
         stopped = await sample_while(pool, requests, victim, signal.SIGSTOP)
         assert not psutil.pid_exists(victim)
         return [killed, after, stopped]

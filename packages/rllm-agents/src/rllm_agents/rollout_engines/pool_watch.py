@@ -105,12 +105,13 @@ class PoolWatch:
 
     async def stop(self) -> None:
         """Watch no more and end the replicas, in ten seconds at most."""
+        made = sorted(self._made)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         closing = [
             asyncio.ensure_future(_answer(self._replicas[number].close.remote()))
-            for number in self._made
+            for number in made
         ]
         if closing:
             await asyncio.wait(closing, timeout=_CLOSE_SECONDS)
