@@ -27,6 +27,7 @@ _PINGS_PER_TIMEOUT = 10
 _LONGEST_BETWEEN_PINGS = 5.0
 _SECOND_LOOK = 1.0
 _END_SECONDS = 2.0
+_SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_TELL = 1.0
 """Until a process that failed to start is ended: others who asked it get to know why."""
 _CLOSE_SECONDS = 10.0
@@ -110,8 +111,7 @@ class PoolWatch:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         closing = [
-            asyncio.ensure_future(_answer(self._replicas[number].close.remote()))
-            for number in made
+            asyncio.ensure_future(_answer(self._replicas[number].close.remote())) for number in made
         ]
         if closing:
             await asyncio.wait(closing, timeout=_CLOSE_SECONDS)
@@ -139,7 +139,7 @@ class PoolWatch:
         """Wait until a replica serves; whether it does."""
         replica = self._replicas[number]
         try:
-            await replica.pid.remote()  # the process is there, as soon as Ray has room for it
+            await self._process(number)
             async with asyncio.timeout(self._start_timeout):
                 await replica.make.remote()
                 # Nothing comes between these two lines: either `publish` tells it of newer
@@ -148,7 +148,7 @@ class PoolWatch:
                 await replica.catch_up.remote(self._pushes)
                 return True
         except RayActorError as error:
-            logger.warning("rollout engine %d did not start: %s", number, _words_of(error))
+            logger.warning("rollout engine %d ended at its start: %s", number, _words_of(error))
             return False
         except TimeoutError:
             reason = f"it took longer than start_timeout={self._start_timeout:g} s"
@@ -158,6 +158,16 @@ class PoolWatch:
         await asyncio.sleep(_SECONDS_TO_TELL)
         await self._restart(number)
         return False
+
+    async def _process(self, number: int) -> None:
+        """Return when a replica's process is there; that may take until Ray has room for it."""
+        while ray.is_initialized():
+            try:
+                await self._replicas[number].pid.remote()
+                return
+            except RayActorError:  # as long as it is being started again
+                await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+        raise EngineError("Ray was shut down")
 
     async def _keep(self, number: int) -> None:
         """Ping a replica; return when its process is lost, or was ended because it hangs."""
