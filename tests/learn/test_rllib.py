@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -215,13 +216,13 @@ def test_lost_runners_engines_and_learners_cost_nothing_but_time(
     got.append(reward(algo.train()))
     killer.join()
 
-    engine = algo._parts._pool._actors[0]
-    process = ray.get(engine.__ray_call__.remote(lambda actor: os.getpid()))
-    killer = threading.Timer(0.15, lambda: ray.kill(engine, no_restart=False))
+    pool = algo._parts._pool
+    (process,) = pool.process_ids()
+    killer = threading.Timer(0.15, lambda: os.kill(process, signal.SIGKILL))
     killer.start()
     got.append(reward(algo.train()))
     killer.join()
-    assert ray.get(engine.__ray_call__.remote(lambda actor: os.getpid())) != process
+    assert pool.process_ids() != [process]
 
     ray.kill(algo.learner_group._workers[1])
     lost = algo.train()

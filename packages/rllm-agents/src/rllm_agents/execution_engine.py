@@ -41,7 +41,8 @@ class AgentExecutionEngine:
             Instances with ``blocking = False`` run on the event loop, others in threads; methods
             may be coroutines.
         env_args: Added to every task.
-        engine_name: Which rollout engine to make: "transformers", "openai" or "scripted".
+        engine_name: Which rollout engine to make, a key of `ROLLOUT_ENGINES`: "transformers",
+            "vllm", "pool", "openai" or "scripted".
         rollout_engine: A ready one instead, which stays the caller's to close.
         rollout_engine_args: Keyword arguments of the engine to make, ``{"model": "tiny"}`` or
             ``{"base_url": "http://localhost:30000/v1"}`` for example.

@@ -172,7 +172,8 @@ class Transcript:
         bridge = prompt.token_ids[len(draft.token_ids) :]
         start = len(prompt.token_ids)
         draft.token_ids += (*bridge, *ids)
-        draft.logprobs += (*(0.0 for _ in bridge), *logprobs)
+        draft.logprobs += [0.0] * len(bridge)
+        draft.logprobs += logprobs
         draft.turns.append(
             TurnSpan(start, start + len(ids), self._num_turns, completion.weights_version)
         )

@@ -16,6 +16,7 @@ import click
 
 from rllm_agents.agents import TEXT_AGENTS
 from rllm_agents.cli.eval_display import EpisodeProgress, print_result
+from rllm_agents.cli.eval_pool import check_pool_settings, with_pool
 from rllm_agents.cli.eval_run_dir import (
     EPISODES,
     SUMMARY,
@@ -138,7 +139,15 @@ def check_policy(settings: EvalSettings) -> None:
         raise UserError(f"torch_threads must be at least 1, or null, got {settings.torch_threads}")
     if settings.policy == "oracle":
         return
-    engines = {name: entry for name, entry in ROLLOUT_ENGINES.items() if entry.takes_model}
+    if settings.engine.name == "pool":
+        raise UserError(
+            "engine.name names what samples, engine=vllm say; engine.num_engines=2 makes a pool"
+        )
+    engines = {
+        name: entry
+        for name, entry in ROLLOUT_ENGINES.items()
+        if entry.takes_model and name != "pool"
+    }
     entry = engines.get(settings.engine.name)
     if entry is None:
         raise UserError(
@@ -151,6 +160,7 @@ def check_policy(settings: EvalSettings) -> None:
             f"installed: {entry.install}"
         )
     check_server_settings(settings, is_remote=entry.is_remote)
+    check_pool_settings(settings.engine)
     if settings.engine.name != "vllm":
         for key in ("kv_cache_gib", "vllm_args"):
             if getattr(settings.engine, key):
@@ -281,29 +291,30 @@ def make_engine(
         )
     # It warns of prompts over the model's length; they are counted in the table.
     logging.getLogger("transformers.tokenization_utils_base").setLevel(logging.ERROR)
-    if ROLLOUT_ENGINES[settings.engine.name].is_remote:
+    name = settings.engine.name
+    if ROLLOUT_ENGINES[name].is_remote:
         arguments, tokenizer, positions = server_arguments(settings)
         players["tokenizer"] = tokenizer
     else:
-        arguments, positions = local_arguments(settings)
+        name, arguments, positions = local_engine(settings)
     prompt, response = fitting_lengths(settings, positions)
     return AgentExecutionEngine(
         **players,
-        engine_name=settings.engine.name,
+        engine_name=name,
         rollout_engine_args=arguments,
         max_prompt_length=prompt,
         max_response_length=response,
     )
 
 
-def local_arguments(settings: EvalSettings) -> tuple[dict[str, Any], int]:
-    """Arguments of an engine that loads the model here, and the model's positions.
+def local_engine(settings: EvalSettings) -> tuple[str, dict[str, Any], int]:
+    """Name and arguments of an engine that loads the model here, and the model's positions.
 
     Raises:
         UserError: The model is not there.
     """
     path = resolve_model_path(settings.model.path or "tiny")
-    set_torch_threads(settings)
+    threads = torch_threads(settings)
     batch_size = settings.engine.max_batch_size
     arguments = {
         "model": str(path),
@@ -314,18 +325,18 @@ def local_arguments(settings: EvalSettings) -> tuple[dict[str, Any], int]:
     if settings.engine.name == "vllm":
         arguments["kv_cache_gib"] = settings.engine.kv_cache_gib
         arguments["vllm_args"] = settings.engine.vllm_args
-    return arguments, positions_of(path)
-
-
-def set_torch_threads(settings: EvalSettings) -> None:
-    """Set the threads of this process: a tiny model is slower with more than one."""
-    threads = settings.torch_threads
-    if threads is None and settings.model.path in (None, "tiny"):
-        threads = 1
-    if threads is not None:
+    if threads is not None and settings.engine.num_engines is None:
         import torch  # takes seconds, and an oracle needs none
 
         torch.set_num_threads(threads)
+    return *with_pool(settings.engine, arguments, threads), positions_of(path)
+
+
+def torch_threads(settings: EvalSettings) -> int | None:
+    """Return the threads of one operation, None for torch's choice: a tiny model wants one."""
+    if settings.torch_threads is None and settings.model.path in (None, "tiny"):
+        return 1
+    return settings.torch_threads
 
 
 def positions_of(path: Path) -> int:

@@ -29,6 +29,7 @@ def check_server_settings(settings: EvalSettings, *, is_remote: bool) -> None:
     }
     of_loaded_models = {
         "engine.max_batch_size": engine.max_batch_size,
+        "engine.num_engines": engine.num_engines,
         "model.dtype": settings.model.dtype,
         "model.device": settings.model.device,
         "torch_threads": settings.torch_threads,

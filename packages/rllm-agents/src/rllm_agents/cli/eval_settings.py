@@ -48,6 +48,14 @@ class EngineSettings:
     4 GiB, on a CPU, and half of a GPU's memory less the weights."""
     vllm_args: dict[str, Any] = field(default_factory=dict)
     """Of engine=vllm: more of its engine's arguments."""
+    num_engines: int | None = None
+    """Engines in processes of their own, over Ray; null samples in this one. Of engines that load
+    the model here."""
+    num_cpus_per_engine: float | None = None
+    """With engine.num_engines: CPUs that Ray reserves for each; null is 1."""
+    num_gpus_per_engine: float | None = None
+    """With engine.num_engines: GPUs that Ray reserves for each; null is 1 (of vLLM
+    tensor_parallel_size) where there are any."""
     base_url: str | None = None
     """Of engine=openai: where the server is, such as http://localhost:8000/v1."""
     model: str | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from rllm_agents.cli.eval import check_policy, fitting_lengths, local_arguments
+from rllm_agents.cli.eval import check_policy, fitting_lengths, local_engine
 from rllm_agents.cli.eval_server import server_arguments
 from rllm_agents.cli.eval_settings import EvalSettings
 from rllm_agents.cli.overrides import parse_settings, settings_table
@@ -105,17 +105,16 @@ def load(settings: ServeSettings) -> tuple[RolloutEngine, Renderer | None, Rollo
     )
     check_policy(same)
     tokenizer = None
-    if ROLLOUT_ENGINES[settings.engine.name].is_remote:
+    name = settings.engine.name
+    if ROLLOUT_ENGINES[name].is_remote:
         arguments, tokenizer, positions = server_arguments(same)
     else:
-        arguments, positions = local_arguments(same)
+        name, arguments, positions = local_engine(same)
     prompt, response = fitting_lengths(same, positions)
     limits = RolloutLimits(
         max_steps=settings.max_calls, max_prompt_length=prompt, max_response_length=response
     )
-    engine, renderer = make_engine_and_renderer(
-        settings.engine.name, arguments, None, tokenizer, limits
-    )
+    engine, renderer = make_engine_and_renderer(name, arguments, None, tokenizer, limits)
     return engine, renderer, limits
 
 

@@ -42,6 +42,13 @@ ROLLOUT_ENGINES: dict[str, EngineEntry] = {
     "openai": EngineEntry(
         "rllm_agents.rollout_engines.openai", "OpenAIEngine", takes_model=True, is_remote=True
     ),
+    "pool": EngineEntry(
+        "rllm_agents.rollout_engines.pool",
+        "EnginePool",
+        requires="ray",
+        install="pip install 'rllm-agents[pool]'",
+        takes_model=True,
+    ),
     "scripted": EngineEntry("rllm_agents.rollout_engines.scripted", "ScriptedEngine"),
     "transformers": EngineEntry(
         "rllm_agents.rollout_engines.transformers",

@@ -17,7 +17,8 @@ class RolloutEngine(Protocol):
     An engine with an attribute `max_model_length` that is not None is never asked for a prompt and
     completion of more tokens than that together. One with ``async def prepare(self) -> None`` has
     it awaited before the first prompt of each episode; it may learn its length there, and raises
-    EngineError where it cannot work at all.
+    EngineError where it cannot work at all. One with ``async def ping(self) -> None`` answers it
+    between two of its steps: who watches over engines takes a long silence for a hang.
     """
 
     @property

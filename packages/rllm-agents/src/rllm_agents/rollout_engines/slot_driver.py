@@ -78,6 +78,16 @@ class SlotDriver:
         self._changes.append(_Change(work, future))
         await future
 
+    async def ping(self) -> None:
+        """Return when the step that runs now has ended.
+
+        Raises:
+            EngineError: The driver is closed.
+        """
+        if self._is_closed:
+            raise EngineError("the rollout engine is closed; make a new one")
+        await asyncio.wrap_future(self._thread.submit(lambda: None))
+
     def close(self) -> None:
         """Fail what is waiting and end the thread; again does nothing."""
         if self._is_closed:

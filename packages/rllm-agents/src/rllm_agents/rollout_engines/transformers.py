@@ -123,6 +123,14 @@ class TransformersEngine:
             weights_version=result.weights_version,
         )
 
+    async def ping(self) -> None:
+        """Return when the step that runs now has ended.
+
+        Raises:
+            EngineError: The engine is closed.
+        """
+        await self._driver.ping()
+
     async def load_weights(self, tensors: Mapping[str, Tensor], *, version: int) -> None:
         """Copy new weights into the model, once what is being sampled is finished.
 

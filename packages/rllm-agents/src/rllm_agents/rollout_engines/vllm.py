@@ -159,6 +159,14 @@ class VLLMEngine:
         assert request.prompt_ids is not None
         return await self._process.call(self._sample(request.prompt_ids, params))
 
+    async def ping(self) -> None:
+        """Return when vLLM's process has got to its next step.
+
+        Raises:
+            EngineError: It is closed, or its process has died.
+        """
+        await self._process.call(self._answer())
+
     async def load_weights(
         self, tensors: Mapping[str, Tensor], *, version: int, in_flight: bool = False
     ) -> None:
@@ -223,6 +231,13 @@ class VLLMEngine:
             "rllm_prepare", args=(os.getpid(),)
         )  # one answer from each worker
         return fused[0]
+
+    async def _answer(self) -> None:
+        engine = self._process.engine
+        try:
+            await engine.get_weight_version()
+        except Exception as error:
+            raise EngineError(f"vLLM's process does not answer: {first_line(error)}") from error
 
     async def _sample(self, prompt_ids: tuple[int, ...], params: VLLMSamplingParams) -> Completion:
         """Sample on the engine's loop, with the newest adapter where there are adapters."""

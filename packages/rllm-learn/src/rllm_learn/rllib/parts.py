@@ -12,6 +12,7 @@ from rllm_agents import Episode, RolloutRequest
 from rllm_agents.loop_thread import LoopThread
 from rllm_agents.models import resolve_model_path
 from rllm_agents.rollout_engines import build_rollout_engine
+from rllm_agents.rollout_engines.pool import EnginePool
 from rllm_learn.assembly import (
     check_engine,
     context_length,
@@ -22,7 +23,6 @@ from rllm_learn.assembly import (
 from rllm_learn.config import TrainerConfig
 from rllm_learn.core.model import PolicySpec, adapter_config
 from rllm_learn.players import choose_tasks
-from rllm_learn.rllib.engine_pool import EnginePool
 from rllm_learn.rllib.env_runner import LLMEnvRunner, PlaySetting, play
 from rllm_learn.rllib.learner_group import LLMLearnerGroup
 from rllm_learn.rllib.placement import engine_options, learner_options, resources
@@ -80,9 +80,7 @@ class RLlibParts:
         self._wait_for_actors()
         self.learner_group = self._start_learners(spec)
         """Holds the policy."""
-        self._own_engine: Any = None
-        if self._pool is None:
-            self._own_engine = build_rollout_engine(settings.engine.name, arguments)
+        self._engine = self._pool or build_rollout_engine(settings.engine.name, arguments)
         self._pushing = LoopThread("publish")
         self._play_settings = {
             "training": self._play_setting("training", self.sets.training_env_args),
@@ -98,21 +96,13 @@ class RLlibParts:
 
     def push(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Sample from these weights from now on, on every engine."""
-        if self._pool is not None:
-            self._pool.publish(weights, version)
-            return
         self._pushing.run(
-            push_weights(
-                self._own_engine, weights, version=version, adapter_config=self._peft_config
-            )
+            push_weights(self._engine, weights, version=version, adapter_config=self._peft_config)
         )
 
     def close(self) -> None:
         """End engines; RLlib ends runners and learners."""
-        if self._pool is not None:
-            self._pool.close()
-        if self._own_engine is not None:
-            self._own_engine.close()
+        self._engine.close()
         self._pushing.close()
 
     def _runners(self, config: Any, num_env_runners: int, *, offset: int) -> EnvRunnerGroup:
@@ -132,13 +122,14 @@ class RLlibParts:
     def _start_engines(self, spec: PolicySpec, arguments: Mapping[str, Any]) -> EnginePool:
         config = self._config
         return EnginePool(
-            config.num_engines,
-            name=self._settings.engine.name,
-            arguments=arguments,
-            adapter_config=self._peft_config,
-            torch_threads=self._torch_threads,
+            self._settings.engine.name,
+            num_engines=config.num_engines,
+            engine_args=arguments,
             max_model_length=context_length(spec.path, self._settings),
-            actor_options=[engine_options(config)] * config.num_engines,
+            torch_threads=self._torch_threads,
+            start_timeout=config.init_timeout_s,
+            wait=False,
+            **engine_options(config),
         )
 
     def _start_learners(self, spec: PolicySpec) -> LLMLearnerGroup:
@@ -180,5 +171,5 @@ class RLlibParts:
             self._config.players(),
             env_args,
             self.tokenizer,
-            self._pool.client if self._pool else self._own_engine,
+            self._pool.client if self._pool else self._engine,
         )

@@ -1,0 +1,275 @@
+"""Whole multi-turn episodes over vLLM against a bare replay of the same token prompts.
+
+    OMP_NUM_THREADS=1 uv run python benchmarks/performance/vllm_rollouts.py
+
+A random Qwen3 of 10M parameters, whose head is set so that a turn ends after 48 tokens on average.
+AgentExecutionEngine plays episodes of four turns; then vLLM's `AsyncLLM`, the same one, is given
+the same prompts as ids and samples as many ids after each, every prompt as soon as the one before
+it in its episode has been answered. The replay has no agents, environments, templates, text or
+records. Laps alternate, and each starts with an empty prefix cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import torch
+from transformers import AutoTokenizer, PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM
+
+from rllm_agents import AgentExecutionEngine, ChatAgent, Episode
+from rllm_agents.models import TINY
+from rllm_agents.rollout_engines.vllm import VLLMEngine
+from rllm_envs import BaseEnv
+
+NUM_TURNS = 4
+MEAN_TOKENS = 48
+POSITIONS = 2048
+RESULTS = Path(__file__).parents[1] / "results" / "performance" / "vllm_rollouts.json"
+WORDS = ("compute", "the", "sum", "of", "every", "digit", "then", "multiply", "by", "seven", "say")
+
+
+class TalkEnv(BaseEnv):
+    """Says forty words a turn and ends after four, with reward 1."""
+
+    blocking = False
+
+    def __init__(self, seed: int) -> None:
+        """Take the seed of what it says."""
+        self._random = random.Random(seed)
+        self._turn = 0
+
+    def reset(self) -> tuple[str, dict[str, Any]]:
+        """Begin to talk."""
+        return self._talk(), {}
+
+    def step(self, action: str) -> tuple[str, float, bool, dict[str, Any]]:
+        """Go on talking."""
+        self._turn += 1
+        done = self._turn == NUM_TURNS
+        return self._talk(), float(done), done, {}
+
+    def _talk(self) -> str:
+        return " ".join(self._random.choices(WORDS, k=40))
+
+    @staticmethod
+    def from_dict(info: dict[str, Any]) -> TalkEnv:
+        """Make one of a task's seed."""
+        return TalkEnv(info["seed"])
+
+
+def save_model(directory: Path) -> None:
+    """Write a random model that ends its turns, and the tiny model's tokenizer."""
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=320,
+        intermediate_size=960,
+        num_hidden_layers=8,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        head_dim=32,
+        max_position_embeddings=POSITIONS,
+        tie_word_embeddings=False,
+        initializer_range=0.06,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    model = Qwen3ForCausalLM(config).eval()
+    end_turns(model, tokenizer)
+    model.save_pretrained(directory)
+    tokenizer.save_pretrained(directory)
+
+
+@torch.no_grad()
+def end_turns(model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Set the head's row of the turn's end so that its probability is nearly the same everywhere.
+
+    The row is the least-squares solution of (hidden state) . row = logit, over random contexts.
+    """
+    ids = torch.randint(3, len(tokenizer), (64, 128))
+    hidden = model.model(input_ids=ids).last_hidden_state.flatten(0, 1)
+    head = model.lm_head.weight
+    end = tokenizer.get_vocab()["<|im_end|>"]
+    others = hidden @ head.T
+    others[:, end] = -torch.inf
+    odds = 1 / (MEAN_TOKENS - 1)
+    wanted = others.logsumexp(-1) + float(np.log(odds))
+    head[end] = torch.linalg.lstsq(hidden, wanted[:, None]).solution[:, 0]
+
+
+class Clock:
+    """Seconds of wall clock, and CPU seconds of this process and of vLLM's."""
+
+    def __init__(self) -> None:
+        """Start."""
+        self._start = self._now()
+
+    def _now(self) -> tuple[float, float, float]:
+        children = psutil.Process().children(recursive=True)
+        theirs = sum(sum(child.cpu_times()[:2]) for child in children)
+        return time.perf_counter(), time.process_time(), theirs
+
+    def stop(self) -> tuple[float, float, float]:
+        """Return what has passed."""
+        wall, own, theirs = (after - b for after, b in zip(self._now(), self._start, strict=True))
+        return wall, own, theirs
+
+
+def play(engine: VLLMEngine, tokenizer: Any, parallel: int, num_episodes: int) -> list[Episode]:
+    """Play episodes through the execution engine, as a user does."""
+    execution = AgentExecutionEngine(
+        agent_class=ChatAgent,
+        agent_args={"system_prompt": "Answer in a few words."},
+        env_class=TalkEnv,
+        rollout_engine=engine,
+        tokenizer=tokenizer,
+        sampling_params={"seed": 1},
+        max_prompt_length=POSITIONS // 2,
+        max_response_length=POSITIONS // 2,
+        n_parallel_agents=parallel,
+    )
+    with execution:
+        tasks = [{"seed": i} for i in range(num_episodes)]
+        episodes = asyncio.run(execution.execute_tasks(tasks))
+    assert not any(episode.failed for episode in episodes), episodes[0].error
+    return episodes
+
+
+def replay(engine: VLLMEngine, turns: list[list[tuple[list[int], int]]], parallel: int) -> None:
+    """Give vLLM the prompts of each episode one after the other, `parallel` episodes at once.
+
+    Args:
+        engine: Whose `AsyncLLM` is asked, on its own event loop.
+        turns: Of each episode its prompts, each with the number of ids to sample after it.
+        parallel: Episodes in flight.
+    """
+    from vllm import SamplingParams, TokensPrompt
+    from vllm.sampling_params import RequestOutputKind
+
+    llm = engine._process.engine
+    waiting: Iterator[tuple[int, list[tuple[list[int], int]]]] = iter(list(enumerate(turns)))
+
+    async def one(name: str, ids: list[int], count: int, seed: int) -> None:
+        params = SamplingParams(
+            max_tokens=count,
+            temperature=1.0,
+            seed=seed,
+            ignore_eos=True,
+            logprobs=0,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        async for output in llm.generate(TokensPrompt(prompt_token_ids=ids), params, name):
+            if output.finished:
+                assert len(output.outputs[0].token_ids) == count
+
+    async def work() -> None:
+        for index, episode in waiting:
+            for turn, (ids, count) in enumerate(episode):
+                await one(f"replay-{index}-{turn}", ids, count, index * NUM_TURNS + turn)
+
+    async def everything() -> None:
+        await asyncio.gather(*(work() for _ in range(parallel)))
+
+    engine._process.wait(everything())
+
+
+def timed(engine: VLLMEngine, work: Callable[[], Any]) -> tuple[Any, tuple[float, float, float]]:
+    """Do work with an empty prefix cache; returns its result and what it took."""
+
+    async def empty() -> None:
+        await engine._process.engine.reset_prefix_cache()
+
+    engine._process.wait(empty())
+    gc.collect()
+    clock = Clock()
+    result = work()
+    return result, clock.stop()
+
+
+def compare(
+    engine: VLLMEngine, tokenizer: Any, parallel: int, num_episodes: int, num_laps: int
+) -> dict[str, Any]:
+    """Play and replay lap by lap; returns a row of figures."""
+    laps = []
+    for lap in range(num_laps + 1):
+        episodes, ours = timed(engine, lambda: play(engine, tokenizer, parallel, num_episodes))
+        turns = [[(s.prompt_ids, len(s.response_ids)) for s in e.steps] for e in episodes]
+        _, bare = timed(engine, lambda turns=turns: replay(engine, turns, parallel))
+        if lap == 0:
+            continue  # both warm up
+        laps.append(
+            {
+                "tokens": sum(count for episode in turns for _, count in episode),
+                "turns": sum(map(len, turns)),
+                "wall_seconds": {"rollouts": ours[0], "replay": bare[0]},
+                "cpu_seconds": {"rollouts": ours[1] + ours[2], "replay": bare[1] + bare[2]},
+                "driver_cpu_seconds": {"rollouts": ours[1], "replay": bare[1]},
+                "ratio": bare[0] / ours[0],
+                "cpu_ratio": (bare[1] + bare[2]) / (ours[1] + ours[2]),
+            }
+        )
+    return {
+        "parallel": parallel,
+        "episodes": num_episodes,
+        "ratio": statistics.median(lap["ratio"] for lap in laps),
+        "cpu_ratio": statistics.median(lap["cpu_ratio"] for lap in laps),
+        "laps": laps,
+    }
+
+
+def main() -> None:
+    """Print a Markdown table, and write the figures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--parallel", type=int, nargs="+", default=[64, 256])
+    parser.add_argument("--episodes", type=int, default=512)
+    parser.add_argument("--laps", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = []
+    print("| parallel | rollouts / replay, a lap each | CPU | tokens/s, rollouts | replay |")
+    print("|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as directory:
+        save_model(Path(directory))
+        tokenizer = AutoTokenizer.from_pretrained(directory)
+        engine = VLLMEngine(directory, max_batch_size=256, kv_cache_gib=2.0)
+        try:
+            for parallel in options.parallel:
+                row = compare(engine, tokenizer, parallel, options.episodes, options.laps)
+                rows.append(row)
+                print(line_of(row), flush=True)
+        finally:
+            engine.close()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+
+
+def line_of(row: dict[str, Any]) -> str:
+    """Return a line of the table."""
+    laps = row["laps"]
+    ratios = ", ".join(f"{ratio:.2f}" for ratio in sorted(lap["ratio"] for lap in laps))
+    speeds = [
+        max(lap["tokens"] / lap["wall_seconds"][name] for lap in laps)
+        for name in ("rollouts", "replay")
+    ]
+    return (
+        f"| {row['parallel']} | {ratios} | {row['cpu_ratio']:.2f} | {speeds[0]:,.0f} | "
+        f"{speeds[1]:,.0f} |"
+    )
+
+
+if __name__ == "__main__":
+    main()
