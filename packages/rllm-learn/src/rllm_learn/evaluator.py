@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rllm_agents import Episode, SamplingParams
-from rllm_agents.evaluation import EvaluationResult, evaluate_tasks, write_episodes
+from rllm_agents.evaluation import (
+    EvaluationResult,
+    evaluate_tasks,
+    match_score,
+    write_episodes,
+)
 from rllm_learn.assembly import Parts
 from rllm_learn.config import TrainerConfig
 from rllm_learn.tracking import MetricsWriter
@@ -33,7 +39,9 @@ class Evaluator:
         """Evaluate, write metrics and episodes, and return a line for the display."""
         sampled = self._play(self._config.rollout.temperature)
         write_episodes(self._episodes / f"eval-{step:06d}.jsonl", sampled.episodes)
+        scores = _scores(sampled)
         metrics = _metrics(sampled, "")
+        metrics |= {f"eval/score/{name}": value for name, value in scores.items()}
         line = f"step {step}: held-out pass@1 {sampled.pass_at_1:.3f}"
         if self._config.eval.greedy:
             greedy = self._play(0.0)
@@ -42,6 +50,9 @@ class Evaluator:
             line += f" sampled, {greedy.pass_at_1:.3f} greedy"
         self._writer.write(step, metrics)
         failed = int(metrics["eval/failed_episodes"])
+        for name, value in scores.items():
+            if "/" not in name:
+                line += f", score {value:.3f} against {name}"
         return f"{line} ({sampled.num_tasks} tasks{f', {failed} failed' if failed else ''})"
 
     def write_group(self, step: int, episodes: Sequence[Episode]) -> None:
@@ -72,6 +83,19 @@ class Evaluator:
                 seed=self._config.seed,
             )
         )
+
+
+def _scores(result: EvaluationResult) -> dict[str, float]:
+    """Return by opponent, and by opponent and seat, the mean score of matches."""
+    outcomes: dict[str, list[float]] = defaultdict(list)
+    for episode in result.episodes:
+        if "opponent" in episode.info and not episode.failed:
+            # An adapter's directory is a name of one part here.
+            opponent = episode.info["opponent"].strip("/").replace("/", ".")
+            score = match_score(episode, episode.info["seat"])
+            outcomes[opponent].append(score)
+            outcomes[f"{opponent}/{episode.info['seat']}"].append(score)
+    return {name: sum(own) / len(own) for name, own in outcomes.items()}
 
 
 def _metrics(result: EvaluationResult, prefix: str) -> dict[str, float]:

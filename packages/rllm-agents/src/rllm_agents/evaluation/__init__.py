@@ -7,7 +7,7 @@ grading can be checked without a model.
 """
 
 from rllm_agents.evaluation.episode_files import write_episodes
-from rllm_agents.evaluation.matches import MatchResult, Standing, evaluate_match
+from rllm_agents.evaluation.matches import MatchResult, Standing, evaluate_match, match_score
 from rllm_agents.evaluation.oracle import OracleEnv, oracle_misses
 from rllm_agents.evaluation.policies import evaluate
 from rllm_agents.evaluation.results import (
@@ -30,6 +30,7 @@ __all__ = [
     "evaluate_match",
     "evaluate_tasks",
     "evaluation_requests",
+    "match_score",
     "oracle_misses",
     "summarize",
     "write_episodes",
