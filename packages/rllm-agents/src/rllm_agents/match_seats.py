@@ -52,7 +52,8 @@ class MatchSeats:
     """Plays each task as one match. An `EpisodePlayer` for an AgentExecutionEngine.
 
     A task is ``{"seed": 3}``, from which the environment draws the game, or the game itself as
-    ``reset(options={"task": ...})`` takes it; all matches of one task have the same opponents. A
+    ``reset(options={"task": ...})`` takes it; a seed in it fixes the chance of scripts too. All
+    matches of one task have the same opponents. A
     held-out task is ``{"game": <such a task>, "seat": "player_0", "opponent": "random"}``: the
     policy of that seat plays against one of `named_opponents` in all other seats.
 
@@ -137,7 +138,7 @@ class MatchSeats:
         episode = await run_match(
             self._env,
             {name: self._player(name, who, sampling, setting) for name, who in seated.items()},
-            seed=game["seed"] if is_seed else None,
+            seed=_seed_of(game),
             task=None if is_seed or not game else game,
             match_id=request.id,
             setting=match,
@@ -187,3 +188,8 @@ class MatchSeats:
             learns=opponent is None,
             adapter=seat.adapter if opponent is None else opponent.adapter,
         )
+
+
+def _seed_of(game: Mapping[str, Any]) -> int | None:
+    seed = game.get("seed")
+    return seed if isinstance(seed, int) and not isinstance(seed, bool) else None

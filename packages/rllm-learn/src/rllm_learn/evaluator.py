@@ -39,7 +39,7 @@ class Evaluator:
         """Evaluate, write metrics and episodes, and return a line for the display."""
         sampled = self._play(self._config.rollout.temperature)
         write_episodes(self._episodes / f"eval-{step:06d}.jsonl", sampled.episodes)
-        scores = _scores(sampled)
+        scores = opponent_scores(sampled)
         metrics = _metrics(sampled, "")
         metrics |= {f"eval/score/{name}": value for name, value in scores.items()}
         line = f"step {step}: held-out pass@1 {sampled.pass_at_1:.3f}"
@@ -85,7 +85,7 @@ class Evaluator:
         )
 
 
-def _scores(result: EvaluationResult) -> dict[str, float]:
+def opponent_scores(result: EvaluationResult) -> dict[str, float]:
     """Return by opponent, and by opponent and seat, the mean score of matches."""
     outcomes: dict[str, list[float]] = defaultdict(list)
     for episode in result.episodes:

@@ -11,7 +11,7 @@ from rllm_agents.match_seats import FrozenPolicy, Opponent
 from rllm_agents.named_weights import POLICY
 from rllm_learn.algorithms import Algorithm, RoleAlgorithms, make_algorithm
 from rllm_learn.config import PlayerConfig, TrainerConfig
-from rllm_learn.config.schema import FROZEN, player_algorithm
+from rllm_learn.config.players import FROZEN, player_algorithm
 from rllm_learn.core.learner_set import SNAPSHOT, LearnerPlan
 from rllm_learn.errors import ConfigError
 

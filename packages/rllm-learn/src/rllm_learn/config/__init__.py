@@ -8,7 +8,8 @@ from hydra.core.config_store import ConfigStore
 
 from rllm_learn.algorithms import ALGORITHMS
 from rllm_learn.config.loading import load_config, to_settings
-from rllm_learn.config.schema import PlayerConfig, SFTConfig, TrainerConfig
+from rllm_learn.config.players import PlayerConfig
+from rllm_learn.config.schema import SFTConfig, TrainerConfig
 
 _store = ConfigStore.instance()
 _store.store(name="trainer_schema", node=TrainerConfig)

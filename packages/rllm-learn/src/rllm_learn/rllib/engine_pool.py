@@ -20,8 +20,8 @@ from ray.exceptions import RayActorError
 from torch import Tensor
 
 from rllm_agents.errors import EngineError
-from rllm_agents.rollout_engines import build_rollout_engine
 from rllm_agents.types import Completion, GenerationRequest
+from rllm_learn.assembly import policy_engine
 from rllm_learn.sampler import push_weights
 
 logger = logging.getLogger(__name__)
@@ -57,6 +57,7 @@ class EngineActor:
         self,
         name: str,
         arguments: Mapping[str, Any],
+        sets: Mapping[str, str | None],
         store: Any,
         adapter_config: Mapping[str, Any] | None,
         torch_threads: int | None,
@@ -66,6 +67,7 @@ class EngineActor:
         Args:
             name: Of the engine, as `build_rollout_engine` knows it.
             arguments: Of its class.
+            sets: See `RolePlan.sets`.
             store: The WeightStore.
             adapter_config: What peft says of LoRA matrices; None where whole weights are published.
             torch_threads: Of one operation; None leaves it to torch.
@@ -74,7 +76,7 @@ class EngineActor:
             import torch
 
             torch.set_num_threads(torch_threads)
-        self._arguments = (name, dict(arguments))
+        self._arguments = (name, dict(arguments), dict(sets))
         self._store = store
         self._adapter_config = adapter_config
         self._engine: Any = None
@@ -111,7 +113,7 @@ class EngineActor:
         """Return the engine, made and brought up to date by the first caller."""
         async with self._starting:
             if self._engine is None:
-                engine: Any = build_rollout_engine(*self._arguments)
+                engine: Any = policy_engine(*self._arguments)
                 newest = await self._store.get.remote()
                 if newest is not None:
                     await self._push(engine, *newest)
@@ -181,6 +183,7 @@ class EnginePool:
         *,
         name: str,
         arguments: Mapping[str, Any],
+        sets: Mapping[str, str | None] | None = None,
         adapter_config: Mapping[str, Any] | None,
         torch_threads: int | None,
         max_model_length: int | None,
@@ -192,6 +195,7 @@ class EnginePool:
             size: Number of engines, at least 1.
             name: Of the engine.
             arguments: Of its class.
+            sets: See `RolePlan.sets`; None for the policy alone.
             adapter_config: Of LoRA matrices, or None.
             torch_threads: Of one operation in an engine's process.
             max_model_length: See PoolEngine.
@@ -208,7 +212,7 @@ class EnginePool:
                 max_concurrency=10_000,
                 **actor_options[index],
             )
-            .remote(name, arguments, self._store, adapter_config, torch_threads)
+            .remote(name, arguments, sets or {}, self._store, adapter_config, torch_threads)
             for index in range(size)
         ]
         self.client = PoolEngine(self._actors, max_model_length=max_model_length)

@@ -11,12 +11,11 @@ from torch import Tensor
 from rllm_agents import Episode, RolloutRequest
 from rllm_agents.loop_thread import LoopThread
 from rllm_agents.models import resolve_model_path
-from rllm_agents.rollout_engines import build_rollout_engine
 from rllm_learn.assembly import (
     check_engine,
     context_length,
     engine_arguments,
-    keeps_reference,
+    policy_engine,
     publishes_adapters,
 )
 from rllm_learn.config import TrainerConfig
@@ -27,6 +26,7 @@ from rllm_learn.rllib.env_runner import LLMEnvRunner, PlaySetting, play
 from rllm_learn.rllib.learner_group import LLMLearnerGroup
 from rllm_learn.rllib.placement import engine_options, learner_options, resources
 from rllm_learn.rllib.readiness import wait_until_ready
+from rllm_learn.roles import RolePlan, run_algorithm
 from rllm_learn.sampler import push_weights
 from rllm_learn.settings import apply_torch_threads, load_tokenizer, policy_spec, update_rule
 
@@ -53,7 +53,12 @@ class RLlibParts:
         self._settings = settings
         self._names: dict[str, Any] = {"logdir": logdir, "tune_trial_id": trial_id}
         check_engine(settings)
-        self.sets = choose_tasks(settings, config.players(), config.datasets())
+        self._players = config.chosen_players()
+        self.roles = self._players.roles or RolePlan()
+        """Who learns from whom."""
+        self.algorithm = run_algorithm(settings, self._players.roles)
+        """What training runs."""
+        self.sets = choose_tasks(settings, self._players, config.datasets())
         """Training and held-out tasks."""
         apply_torch_threads(settings.torch_threads, settings.model.path)
         spec = policy_spec(
@@ -61,10 +66,10 @@ class RLlibParts:
         )
         self.tokenizer = load_tokenizer(spec.path)
         """Of the model."""
-        self._publishes_adapter = publishes_adapters(settings)
+        self._publishes_adapter = publishes_adapters(settings, self.roles)
         self._peft_config = adapter_config(spec) if self._publishes_adapter else None
         self._torch_threads = 1 if settings.model.path.startswith("tiny") else None
-        arguments = engine_arguments(settings, spec)
+        arguments = engine_arguments(settings, spec, self.roles)
 
         self.env_runner_group = self._runners(config, config.num_env_runners, offset=0)
         """Plays episodes."""
@@ -82,7 +87,7 @@ class RLlibParts:
         """Holds the policy."""
         self._own_engine: Any = None
         if self._pool is None:
-            self._own_engine = build_rollout_engine(settings.engine.name, arguments)
+            self._own_engine = policy_engine(settings.engine.name, arguments, self.roles.sets)
         self._pushing = LoopThread("publish")
         self._play_settings = {
             "training": self._play_setting("training", self.sets.training_env_args),
@@ -135,6 +140,7 @@ class RLlibParts:
             config.num_engines,
             name=self._settings.engine.name,
             arguments=arguments,
+            sets=self.roles.sets,
             adapter_config=self._peft_config,
             torch_threads=self._torch_threads,
             max_model_length=context_length(spec.path, self._settings),
@@ -154,7 +160,8 @@ class RLlibParts:
                 temperature=settings.rollout.temperature,
             ),
             exports_adapter=self._publishes_adapter,
-            keeps_reference=keeps_reference(settings),
+            keeps_reference="reference" in self.algorithm.scores,
+            plan=self.roles.learners,
             torch_threads=self._torch_threads,
             actor_options=[learner_options(config)] * config.num_learners,
         )
@@ -176,7 +183,7 @@ class RLlibParts:
         return PlaySetting(
             name,
             self._settings,
-            self._config.players(),
+            self._players,
             env_args,
             self.tokenizer,
             self._pool.client if self._pool else self._own_engine,
