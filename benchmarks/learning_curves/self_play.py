@@ -4,7 +4,9 @@
 
 First a tiny model learns by supervised fine-tuning how moves are written, from games of random
 legal moves; it knows nothing of playing well. Then each seed is a plain `rllm train` in which the
-policy plays itself. Run directories stay under `runs/`.
+policy plays itself, from positions of which a part is held out: no training game begins with
+those. The opponents that it is judged against are never trained against. Run directories stay
+under `runs/`.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ RUNS = Path("runs")
 GAME = "rllm/Nim-v0"
 KWARGS = {"num_piles": 2, "max_objects": 5}
 NUM_GAMES = 4000
+HELD_OUT = ([1, 4], [5, 2], [3, 5], [4, 3], [2, 1], [5, 1])
+"""Beginnings of games that the policy is judged on."""
+GAMES_PER_POSITION = 4
 SFT = (
     "model=tiny-untrained",
     "model.lora_rank=0",
@@ -45,9 +50,14 @@ TRAIN = (
     "players={player_0: {}, player_1: {}}",
     "eval.opponents=[random,expert]",
     "eval.greedy=false",
-    "eval.num_tasks=800",
+    "eval.num_tasks=96",
+    f"env.dataset={RUNS / 'nim-train.jsonl'}",
+    f"env.eval_dataset={RUNS / 'nim-held-out.jsonl'}",
     "model.lora_rank=0",
-    "num_steps=40",
+    "num_steps=16",
+    "learner.learning_rate=1e-3",
+    "eval.every_steps=8",
+    "tasks_per_step=16",
     "rollout.max_response_length=700",
 )
 
@@ -60,6 +70,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_intermixed_args()
     model = base_model()
+    write_positions()
     settings = [*TRAIN, *arguments.settings]
     runs = [
         run_seed(arguments.name, seed, [f"model={model}", *settings]) for seed in arguments.seeds
@@ -88,6 +99,18 @@ def base_model() -> Path:
         data.write_text("".join(random_games(NUM_GAMES)), encoding="utf-8")
         rllm("sft", f"data={data}", f"run_dir={directory}", *SFT)
     return directory / "model"
+
+
+def write_positions() -> None:
+    """Write the beginnings of training and of held-out games, which the first player can win."""
+    sizes = range(1, KWARGS["max_objects"] + 1)
+    positions = [[a, b] for a in sizes for b in sizes if a != b]
+    training = [{"piles": p} for p in positions if p not in HELD_OUT]
+    # The seed is that of the opponents' chance.
+    held_out = [{"piles": p, "seed": s} for s in range(GAMES_PER_POSITION) for p in HELD_OUT]
+    for name, rows in (("nim-train", training), ("nim-held-out", held_out)):
+        lines = [json.dumps(row) + "\n" for row in rows]
+        (RUNS / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
 def random_games(num_games: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rllm_agents.match_players import SCRIPTS
@@ -56,6 +56,10 @@ def plan_roles(config: TrainerConfig, seats: Sequence[str] | None) -> RolePlan:
         )
     players = {name: players.get(name, PlayerConfig()) for name in names}
     learning = [p.adapter for p in players.values() if not p.opponents]
+    if len(set(learning)) == 1 and seats is not None:
+        # One policy alone is "policy" to engine and learner, whatever its players call it.
+        players = {name: replace(player, adapter=POLICY) for name, player in players.items()}
+        learning = [POLICY]
     policies = tuple(dict.fromkeys([POLICY, *learning] if seats is None else learning))
     if not policies:
         raise ConfigError(f"players: opponents take every seat ({', '.join(names)}); leave one")
@@ -106,14 +110,12 @@ class _Sets:
 
     def opponent(self, name: str, player: PlayerConfig, *, is_game: bool) -> Opponent:
         if name == "self":
-            return FrozenPolicy(self.of(self._own(player)))
+            return FrozenPolicy(self.of(player.adapter))
         if name == "snapshot":
-            own = self._own(player)
-            self.of(own)
-            self.snapshots[own] = None
-            # One policy alone is "policy" to engine and learner, whatever its players call it.
-            self.sets[f"{own}{SNAPSHOT}"] = None
-            return FrozenPolicy(f"{own}{SNAPSHOT}")
+            self.of(player.adapter)
+            self.snapshots[player.adapter] = None
+            self.sets[f"{player.adapter}{SNAPSHOT}"] = None
+            return FrozenPolicy(f"{player.adapter}{SNAPSHOT}")
         if name in SCRIPTS and not is_game:
             raise ConfigError(
                 f"opponent={name} is a script of games; a role of a workflow is played by "
@@ -136,10 +138,6 @@ class _Sets:
             )
         self.sets[name] = None if name == "base" else name
         return FrozenPolicy(name)
-
-    def _own(self, player: PlayerConfig) -> str:
-        """Return whose weights play as self and snapshot: its adapter's, or the only policy's."""
-        return self._policies[0] if len(self._policies) == 1 else player.adapter
 
 
 def run_algorithm(config: TrainerConfig, plan: RolePlan | None) -> Algorithm:
