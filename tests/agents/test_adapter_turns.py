@@ -59,9 +59,25 @@ def test_every_completion_is_of_its_own_adapter_and_those_of_one_run_together() 
         completions = await asyncio.gather(*(engines[n].generate(asked()) for n in names))
         assert [c.text for c in completions] == [str(n) for n in names]
         assert model.most_at_once > 1
-        # First come, first served: as many exchanges as the order of requests asks for.
-        changes = [n for i, n in enumerate(names) if i == 0 or names[i - 1] != n]
-        assert model.exchanges == [n for i, n in enumerate(changes) if i or n is not None]
+        # All who wait for an adapter go together: one exchange each, in the order they came.
+        order = list(dict.fromkeys(names))
+        assert model.exchanges == [n for i, n in enumerate(order) if i or n is not None]
+
+    asyncio.run(main())
+
+
+def test_later_ones_of_the_present_adapter_do_not_overtake_those_who_wait() -> None:
+    async def main() -> None:
+        model = Model()
+        turns = AdapterTurns(model)
+        red, blue = AdapterEngine(turns, model, "red"), AdapterEngine(turns, model, "blue")
+        first = asyncio.create_task(red.generate(asked()))
+        await asyncio.sleep(0.002)
+        waiting = asyncio.create_task(blue.generate(asked()))
+        await asyncio.sleep(0)
+        late = asyncio.create_task(red.generate(asked()))
+        await asyncio.gather(first, waiting, late)
+        assert model.exchanges == ["red", "blue", "red"]
 
     asyncio.run(main())
 

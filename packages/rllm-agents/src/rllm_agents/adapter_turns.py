@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,8 +31,10 @@ class AdapterHolder(Protocol):
 class AdapterTurns:
     """Lets completions of one adapter run together, and those of different ones never.
 
-    First come, first served: who waits for another adapter is not overtaken by later completions
-    of the present one. All calls are made on one event loop.
+    Whoever has waited longest says which adapter is next, and all who wait for that one at the
+    exchange go with it, so that players who take turns in many matches exchange weights once a
+    turn. Later completions of the present adapter do not overtake those who wait for another. All
+    calls are made on one event loop.
 
     Args:
         holder: Whose adapters they are.
@@ -41,7 +42,8 @@ class AdapterTurns:
 
     def __init__(self, holder: AdapterHolder) -> None:
         self._holder = holder
-        self._waiting: deque[object] = deque()
+        self._waiting: dict[object, str | None] = {}
+        self._admitted: set[object] = set()
         self._num_users = 0
         self._changed = asyncio.Condition()
 
@@ -58,21 +60,26 @@ class AdapterTurns:
 
     async def _enter(self, name: str | None) -> None:
         ticket = object()
-        self._waiting.append(ticket)
+        self._waiting[ticket] = name
         async with self._changed:
             try:
-                await self._changed.wait_for(
-                    lambda: (
-                        self._waiting[0] is ticket
-                        and (self._holder.adapter == name or not self._num_users)
-                    )
-                )
+                await self._changed.wait_for(lambda: self._may_enter(ticket, name))
                 if self._holder.adapter != name:
                     await self._holder.activate(name)
+                    self._admitted = {t for t, other in self._waiting.items() if other == name}
                 self._num_users += 1
             finally:
-                self._waiting.remove(ticket)
+                del self._waiting[ticket]
+                self._admitted.discard(ticket)
                 self._changed.notify_all()
+
+    def _may_enter(self, ticket: object, name: str | None) -> bool:
+        is_held = self._holder.adapter == name
+        if ticket in self._admitted and is_held:
+            return True
+        is_first = next(iter(self._waiting)) is ticket
+        # Those who were admitted to the present adapter and have not entered yet come first.
+        return is_first and (is_held or not (self._num_users or self._admitted))
 
 
 class AdapterEngine:

@@ -128,6 +128,7 @@ class CallLog:
         prompt: CallPrompt,
         completion: Completion,
         owner: str | None,
+        adapter: str = "",
     ) -> ModelOutput:
         """Keep what a call sampled."""
         output = ModelOutput(
@@ -139,6 +140,7 @@ class CallLog:
             completion_ids=completion.token_ids,
             logprobs=completion.logprobs,
             weights_version=completion.weights_version,
+            adapter=adapter,
         )
         call = RecordedCall(
             number=number,

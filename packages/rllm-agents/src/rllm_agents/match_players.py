@@ -57,6 +57,8 @@ class Player:
     """How tokens are drawn; every seat and turn of a match has a stream of its own."""
     learns: bool = True
     """False: it is an opponent whose tokens are not for training."""
+    adapter: str = ""
+    """Which of the engine's sets of weights plays; see `GenerationRequest.adapter`."""
     name: str = ""
     """Role of its trajectory; "" is the seat's name. Equal roles of a task are compared."""
 
@@ -136,7 +138,7 @@ class ModelSeat(Seat):
         sampling = player.sampling
         drawn = derive_seed(seed if sampling.seed is None else sampling.seed, match_id, name)
         self.conversation = Conversation(
-            ModelSetting(player.engine, player.renderer, limits),
+            ModelSetting(player.engine, player.renderer, limits, player.adapter),
             replace(sampling, seed=drawn),
             f"{match_id}/{name}",
         )

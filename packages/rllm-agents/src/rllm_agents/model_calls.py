@@ -42,6 +42,8 @@ class ModelSetting:
     renderer: Renderer | None = None
     """None where the engine works on text; then no token is counted."""
     limits: RolloutLimits = field(default_factory=RolloutLimits)
+    adapter: str = ""
+    """Which of the engine's sets of weights is asked; see `GenerationRequest.adapter`."""
 
     def room(self, num_prompt: int, num_first: int) -> int:
         """Return how many tokens may follow a prompt; 0 or less: none.
@@ -158,6 +160,7 @@ class Conversation:
             prompt_ids=prompt_ids,
             sampling=turn_sampling(self._sampling, room, self._num_turns),
             session_id=self._session_id,
+            adapter=self._setting.adapter,
         )
         start = time.perf_counter()
         try:

@@ -7,7 +7,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rllm_agents.agent import BaseAgent
@@ -40,6 +40,8 @@ class CallSetting:
     threads: EnvThreads
     call_timeout_seconds: float | None = 600.0
     """Longest model call; None: no bound."""
+    adapters: Mapping[str, str] = field(default_factory=dict)
+    """By role, which of the engine's sets of weights answers its calls."""
 
 
 class Run:
@@ -119,6 +121,7 @@ class RecordedEngine:
         self._setting = setting
         self._run: Run | None = None
         self._find_agent: Callable[[Sequence[Message]], BaseAgent | None] | None = None
+        self._role_of: Callable[[Trajectory], str] = lambda trajectory: trajectory.name
 
     @property
     def weights_version(self) -> int:
@@ -141,14 +144,20 @@ class RecordedEngine:
             raise EngineError("no workflow runs: calls are made inside of Workflow.run")
         return self._run
 
-    def begin(self, run: Run, find_agent: Callable[[Sequence[Message]], BaseAgent | None]) -> None:
+    def begin(
+        self,
+        run: Run,
+        find_agent: Callable[[Sequence[Message]], BaseAgent | None],
+        role_of: Callable[[Trajectory], str],
+    ) -> None:
         """Record into a run from now on.
 
         Args:
             run: Takes what is sampled.
             find_agent: Says whose conversation some messages are, if it is an agent's.
+            role_of: Names a trajectory's role.
         """
-        self._run, self._find_agent = run, find_agent
+        self._run, self._find_agent, self._role_of = run, find_agent, role_of
 
     async def finish(self) -> None:
         """End the run: calls in flight are given up, later ones refused."""
@@ -190,12 +199,15 @@ class RecordedEngine:
             run.own(trajectory)
         call = run.start_call(None if trajectory is None else trajectory.uid, application_id)
         params = _changed(run.sampling, sampling)
+        role = "" if trajectory is None else self._role_of(trajectory)
+        adapter = self._setting.adapters.get(role, "")
         try:
-            prompt, completion = await self._in_time(run, self._sample(run, call, messages, params))
+            work = self._sample(run, call, messages, (params, adapter))
+            prompt, completion = await self._in_time(run, work)
         except BaseException:
             run.num_failed_calls += 1
             raise
-        output = run.log.add(call.number, call.id, prompt, completion, call.owner)
+        output = run.log.add(call.number, call.id, prompt, completion, call.owner, adapter)
         if trajectory is not None and any(trajectory is made for made in run.trajectories):
             trajectory.steps.append(step_of(output))
         return output
@@ -205,8 +217,9 @@ class RecordedEngine:
         return None if agent is None else trajectory_of(agent)
 
     async def _sample(
-        self, run: Run, call: _Call, messages: Sequence[Message], params: SamplingParams
+        self, run: Run, call: _Call, messages: Sequence[Message], how: tuple[SamplingParams, str]
     ) -> tuple[CallPrompt, Completion]:
+        params, adapter = how
         model = self._setting.model
         await model.prepare()
         prompt = run.log.prompt(messages, call.owner)
@@ -215,6 +228,7 @@ class RecordedEngine:
             prompt_ids=prompt.token_ids,
             sampling=turn_sampling(params, prompt.room, *call.stream),
             session_id=call.session,
+            adapter=adapter,
         )
         return prompt, await model.sample(request)
 

@@ -140,6 +140,8 @@ class GenerationRequest:
     sampling: SamplingParams
     session_id: str = ""
     """Equal for all turns of one trajectory."""
+    adapter: str = ""
+    """Which of a `NamedWeightsEngine`'s sets of weights samples; "" are the engine's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,8 @@ class ModelOutput:
     logprobs: tuple[float, ...] = ()
     """One per sampled id."""
     weights_version: int = 0
+    adapter: str = ""
+    """Which set of weights was asked for; see `GenerationRequest.adapter`."""
 
     @property
     def reasoning(self) -> str:

@@ -310,6 +310,13 @@ class Workflow(ABC):
         self.assign_episode_correctness(episode)
         self.collect_metrics(episode)
 
+    def role_of(self, trajectory: Trajectory) -> str:
+        """Return the name of a trajectory's role: an agent's is that of the attribute it is."""
+        if trajectory.name != _DEFAULT_NAME:
+            return trajectory.name
+        own = (name for name, agent in self._agents() if trajectory_of(agent).uid == trajectory.uid)
+        return next(own, trajectory.name)
+
     def _agents(self) -> Iterator[tuple[str, BaseAgent]]:
         for name, value in vars(self).items():
             if isinstance(value, BaseAgent):

@@ -58,6 +58,8 @@ class AgentWorkflowEngine:
         call_timeout: Seconds of one model call; None: no bound.
         step_timeout: Seconds of one call of an environment, or by `run_in_executor`.
         on_episode: Called with every Episode as it ends.
+        adapters: By role, which set of weights of a `NamedWeightsEngine` answers its calls; of
+            calls whose role is known as they are made (see docs/workflows.md).
 
     Raises:
         UserError: An argument is out of range, a name is unknown, or what the engine needs is not
@@ -85,6 +87,7 @@ class AgentWorkflowEngine:
         call_timeout: float | None = 600.0,
         step_timeout: float | None = 600.0,
         on_episode: Callable[[Episode], None] | None = None,
+        adapters: Mapping[str, str] | None = None,
     ) -> None:
         check_count("n_parallel_tasks", n_parallel_tasks)
         if call_timeout is not None:
@@ -120,7 +123,7 @@ class AgentWorkflowEngine:
         self._raise_on_error = raise_on_error
         self._on_episode = on_episode
         self._calls = CallSetting(
-            ModelSetting(engine, renderer, limits), EnvThreads(), call_timeout
+            ModelSetting(engine, renderer, limits), EnvThreads(), call_timeout, adapters or {}
         )
         self._idle: list[Workflow] = []
         self._is_closed = False
@@ -246,7 +249,7 @@ class AgentWorkflowEngine:
             return failed_episode(request, run, made.error, "construction of"), made.error
         workflow: Workflow = made.value
         engine = workflow.rollout_engine
-        engine.begin(run, workflow.find_agent)
+        engine.begin(run, workflow.find_agent, workflow.role_of)
 
         async def body() -> Any:
             # Of the base class: a subclass's own may do more, which `run` calls where it wants.

@@ -13,17 +13,19 @@ from transformers import AutoConfig
 
 from rllm_agents import AgentExecutionEngine
 from rllm_agents.models import resolve_model_path
-from rllm_agents.rollout_engines import find_engine
-from rllm_learn.algorithms import make_algorithm
+from rllm_agents.named_weights import NamedWeightsEngine
+from rllm_agents.rollout_engines import RolloutEngine, build_rollout_engine, find_engine
+from rllm_learn.algorithms import Algorithm
 from rllm_learn.config import TrainerConfig
-from rllm_learn.core.learner import Learner
+from rllm_learn.core.learner_set import save_policies
 from rllm_learn.core.model import PolicySpec, adapter_config
 from rllm_learn.errors import ConfigError
+from rllm_learn.learners import load_learners
 from rllm_learn.players import Players, choose_tasks
+from rllm_learn.roles import RolePlan, run_algorithm
 from rllm_learn.sampler import PlanSampler, push_weights
 from rllm_learn.settings import (
     apply_torch_threads,
-    load_policy_of,
     load_tokenizer,
     policy_spec,
     update_rule,
@@ -39,19 +41,24 @@ class Parts:
     """Everything a run drives. Made by `assemble`, closed by the trainer."""
 
     sampler: PlanSampler
-    learner: Learner
+    learner: Any
+    """A Learner, or a LearnerSet."""
+    algorithm: Algorithm
     tasks: TaskSource
     eval_tasks: Sequence[dict[str, Any]]
     eval_engine: AgentExecutionEngine
     train_engine: AgentExecutionEngine
     runner: asyncio.Runner
     tokenizer: Any
+    has_adapters: bool
 
     def save_policy(self, path: Path) -> Path:
-        """Write the trained adapter (as plain peft reads it), or the whole model without LoRA."""
-        policy: Any = self.learner.policy
-        target = path / ("adapter" if hasattr(policy, "peft_config") else "model")
-        policy.save_pretrained(target)
+        """Write the trained adapter (as plain peft reads it), or the whole model without LoRA.
+
+        Several policies are written to directories of their names under it.
+        """
+        target = path / ("adapter" if self.has_adapters else "model")
+        save_policies(self.learner, target)
         self.tokenizer.save_pretrained(target)
         return target
 
@@ -59,6 +66,7 @@ class Parts:
         """Free engines and threads."""
         self.eval_engine.close()
         self.train_engine.close()
+        self.train_engine.rollout_engine.close()
 
 
 def assemble(
@@ -93,17 +101,26 @@ def assemble(
         temperature=config.rollout.temperature,
         critic=config.algorithm.critic,
     )
-    policy = load_policy_of(spec)
-    publishes_adapter = publishes_adapters(config)
+    roles = players.roles or RolePlan()
+    publishes_adapter = publishes_adapters(config, roles)
+    algorithm = run_algorithm(config, players.roles)
+    learner = load_learners(
+        spec,
+        rule,
+        roles.learners,
+        exports_adapter=publishes_adapter,
+        keeps_reference="reference" in algorithm.scores,
+    )
+    rollout_engine = policy_engine(
+        config.engine.name, engine_arguments(config, spec, roles), roles.sets
+    )
     train_engine = execution_engine(
         config,
         players,
         sets.training_env_args,
         tokenizer,
-        engine_name=config.engine.name,
-        rollout_engine_args=engine_arguments(config, spec),
+        rollout_engine=rollout_engine,
     )
-    rollout_engine = train_engine.rollout_engine
     peft_config = adapter_config(spec) if publishes_adapter else None
 
     def push(weights: Mapping[str, Tensor], version: int) -> None:
@@ -117,15 +134,12 @@ def assemble(
         temperature=config.rollout.temperature,
         seed=config.seed,
         max_failure_share=config.rollout.max_failure_share,
+        adapters=roles.learns,
     )
     return Parts(
         sampler=sampler,
-        learner=Learner(
-            policy,
-            rule,
-            exports_adapter=publishes_adapter,
-            keeps_reference=keeps_reference(config),
-        ),
+        learner=learner,
+        algorithm=algorithm,
         tasks=sets.training,
         eval_tasks=sets.held_out,
         eval_engine=execution_engine(
@@ -134,6 +148,7 @@ def assemble(
         train_engine=train_engine,
         runner=runner,
         tokenizer=tokenizer,
+        has_adapters=spec.lora_rank > 0,
     )
 
 
@@ -150,13 +165,35 @@ def check_engine(config: TrainerConfig) -> None:
         )
 
 
-def publishes_adapters(config: TrainerConfig) -> bool:
+def policy_engine(
+    name: str, arguments: Mapping[str, Any], sets: Mapping[str, str | None]
+) -> RolloutEngine:
+    """Make the rollout engine of a run, with the sets of weights that its players need.
+
+    Args:
+        name: Of the engine.
+        arguments: Of its class.
+        sets: See `RolePlan.sets`.
+    """
+    engine = build_rollout_engine(name, arguments)
+    return NamedWeightsEngine(engine, Path(arguments["model"]), sets) if sets else engine
+
+
+def publishes_adapters(config: TrainerConfig, roles: RolePlan) -> bool:
     """Decide how weights reach the sampler.
 
     Raises:
-        ConfigError: Adapters are asked for, but all parameters are trained.
+        ConfigError: Adapters are asked for, but all parameters are trained, or several sets of
+            weights play.
     """
     publish = config.engine.publish
+    if roles.sets:
+        if publish == "adapter":
+            raise ConfigError(
+                f"engine.publish=adapter serves one policy, and {', '.join(roles.sets)} play "
+                "beside it: take engine.publish=merged"
+            )
+        return False
     if publish == "adapter" and not config.model.lora_rank:
         raise ConfigError("engine.publish=adapter needs adapters: set model.lora_rank above 0")
     if publish != "auto" or config.engine.name != "vllm" or not config.model.lora_rank:
@@ -167,12 +204,7 @@ def publishes_adapters(config: TrainerConfig) -> bool:
     return not current_platform.is_cpu()
 
 
-def keeps_reference(config: TrainerConfig) -> bool:
-    """Whether the algorithm compares the policy with the model as it was loaded."""
-    return "reference" in make_algorithm(config.algorithm).scores
-
-
-def engine_arguments(config: TrainerConfig, spec: PolicySpec) -> dict[str, Any]:
+def engine_arguments(config: TrainerConfig, spec: PolicySpec, roles: RolePlan) -> dict[str, Any]:
     """Return the keyword arguments of the rollout engine that samples from a policy."""
     arguments: dict[str, Any] = {
         "model": str(spec.path),
@@ -185,7 +217,7 @@ def engine_arguments(config: TrainerConfig, spec: PolicySpec) -> dict[str, Any]:
         **arguments,
         "max_model_length": context_length(spec.path, config),
         "kv_cache_gib": config.engine.kv_cache_gib,
-        "max_lora_rank": spec.lora_rank if publishes_adapters(config) else 0,
+        "max_lora_rank": spec.lora_rank if publishes_adapters(config, roles) else 0,
         "vllm_args": config.engine.vllm_args,
     }
 
@@ -195,7 +227,7 @@ def execution_engine(
     players: Players,
     env_args: Mapping[str, Any],
     tokenizer: Any,
-    **engine: Any,
+    rollout_engine: RolloutEngine,
 ) -> AgentExecutionEngine:
     """Make what runs episodes of one set of tasks.
 
@@ -204,7 +236,7 @@ def execution_engine(
         players: Agent and environment.
         env_args: Of every environment.
         tokenizer: Of the model.
-        engine: `rollout_engine`, or `engine_name` and `rollout_engine_args`.
+        rollout_engine: What samples; it stays the caller's to close.
     """
     rollout = config.rollout
     return AgentExecutionEngine(
@@ -219,7 +251,7 @@ def execution_engine(
         n_parallel_agents=rollout.n_parallel_agents,
         step_timeout=rollout.step_timeout,
         trajectory_timeout=rollout.trajectory_timeout,
-        **engine,
+        rollout_engine=rollout_engine,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from time import perf_counter, time
 from typing import Any
 
 from rllm_agents import SamplingParams
-from rllm_agents.evaluation import EvaluationResult, evaluate_tasks
+from rllm_agents.evaluation import EvaluationResult, evaluate_tasks, match_score
 from rllm_learn.assembly import Parts
 from rllm_learn.config import TrainerConfig
 from rllm_learn.episode_recorder import EpisodeRecorder
@@ -39,7 +40,9 @@ class Evaluator:
         began, started = time(), perf_counter()
         sampled = self._play(self._config.rollout.temperature)
         self._recorder.write_evaluation("eval", step, sampled.episodes)
+        scores = opponent_scores(sampled)
         metrics = _metrics(sampled, "")
+        metrics |= {f"eval/score/{name}": value for name, value in scores.items()}
         line = f"step {step}: held-out pass@1 {sampled.pass_at_1:.3f}"
         if self._config.eval.greedy:
             greedy = self._play(0.0)
@@ -49,6 +52,9 @@ class Evaluator:
         metrics |= {"time/eval_began": began, "time/eval_seconds": perf_counter() - started}
         self._writer.write(step, metrics)
         failed = int(metrics["eval/failed_episodes"])
+        for name, value in scores.items():
+            if "/" not in name:
+                line += f", score {value:.3f} against {name}"
         return f"{line} ({sampled.num_tasks} tasks{f', {failed} failed' if failed else ''})"
 
     def summary(self) -> dict[str, Any]:
@@ -74,6 +80,19 @@ class Evaluator:
                 seed=self._config.seed,
             )
         )
+
+
+def opponent_scores(result: EvaluationResult) -> dict[str, float]:
+    """Return by opponent, and by opponent and seat, the mean score of matches."""
+    outcomes: dict[str, list[float]] = defaultdict(list)
+    for episode in result.episodes:
+        if "opponent" in episode.info and not episode.failed:
+            # An adapter's directory is a name of one part here.
+            opponent = episode.info["opponent"].strip("/").replace("/", ".")
+            score = match_score(episode, episode.info["seat"])
+            outcomes[opponent].append(score)
+            outcomes[f"{opponent}/{episode.info['seat']}"].append(score)
+    return {name: sum(own) / len(own) for name, own in outcomes.items()}
 
 
 def _metrics(result: EvaluationResult, prefix: str) -> dict[str, float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from rllm_agents import Episode, TokenRecord, Trajectory
 from rllm_learn.algorithms import PlannedRollout
@@ -10,7 +11,11 @@ from rllm_learn.core.batch import Rollout, SampledSequence
 from rllm_learn.errors import TrainingError
 
 
-def to_rollouts(episodes: Iterable[Episode], plan: Sequence[PlannedRollout]) -> list[Rollout]:
+def to_rollouts(
+    episodes: Iterable[Episode],
+    plan: Sequence[PlannedRollout],
+    adapters: Mapping[str, str] | None = None,
+) -> list[Rollout]:
     """Return a rollout for each trajectory that the policy played and that has an outcome.
 
     Failed episodes are left out. An episode of several agents gives one rollout for each of their
@@ -20,6 +25,8 @@ def to_rollouts(episodes: Iterable[Episode], plan: Sequence[PlannedRollout]) -> 
     Args:
         episodes: In the order of `plan`.
         plan: What each episode was made for.
+        adapters: By role, the policy that it plays with and that learns from it; needed where
+            several learn.
 
     Raises:
         TrainingError: An episode has an outcome but no token ids: it was sampled by an engine
@@ -29,13 +36,18 @@ def to_rollouts(episodes: Iterable[Episode], plan: Sequence[PlannedRollout]) -> 
     for episode, planned in zip(episodes, plan, strict=True):
         if episode.failed:
             continue
-        played = [t for t in episode.trajectories if t.token_records or not t.steps]
-        if episode.trajectories and not played:
+        learning = [t for t in episode.trajectories if t.info.get("learns", True)]
+        played = [t for t in learning if t.token_records or not t.steps]
+        if learning and not played:
             raise TrainingError(
                 f"episode {episode.id!r} has no token ids: its rollout engine returns text only, "
                 "which can be evaluated but not learned from; use engine.name=transformers or vllm"
             )
-        rollouts += [_to_rollout(episode, t, planned) for t in played if t.reward is not None]
+        rollouts += [
+            _to_rollout(episode, t, planned, (adapters or {}).get(t.name, ""))
+            for t in played
+            if t.reward is not None
+        ]
     return rollouts
 
 
@@ -50,9 +62,14 @@ def to_sampled_sequence(record: TokenRecord) -> SampledSequence:
     return SampledSequence(record.token_ids, tuple(mask), record.logprobs, tuple(steps))
 
 
+def learned_reward(episode: Episode) -> float:
+    """Return what those who learn have earned together; of opponents nothing counts."""
+    return sum(t.reward or 0.0 for t in episode.trajectories if t.info.get("learns", True))
+
+
 def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     """Return what a step's episodes came to; means are over those with an outcome."""
-    rewards = [e.reward for e in episodes if e.reward is not None]
+    rewards = [learned_reward(e) for e in episodes if not e.failed]
     records = [
         record
         for episode in episodes
@@ -72,12 +89,15 @@ def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     }
 
 
-def _to_rollout(episode: Episode, trajectory: Trajectory, planned: PlannedRollout) -> Rollout:
+def _to_rollout(
+    episode: Episode, trajectory: Trajectory, planned: PlannedRollout, adapter: str
+) -> Rollout:
     reward = float(trajectory.reward or 0.0)
+    sequences = [to_sampled_sequence(r) for r in trajectory.token_records if r.turns]
     return Rollout(
         planned.group,
         reward,
-        tuple(to_sampled_sequence(record) for record in trajectory.token_records if record.turns),
+        tuple(replace(sequence, adapter=adapter) for sequence in sequences),
         greedy=planned.greedy,
         role=trajectory.name,
         ending=str(episode.termination_reason or ""),

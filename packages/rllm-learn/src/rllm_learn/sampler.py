@@ -26,6 +26,7 @@ class PlanSampler:
         temperature: float,
         seed: int,
         max_failure_share: float,
+        adapters: Mapping[str, str] | None = None,
     ):
         """Take what it drives.
 
@@ -35,12 +36,14 @@ class PlanSampler:
             temperature: Of rollouts that are not greedy.
             seed: With the step and the rollout's place in the plan, seeds its sampling.
             max_failure_share: Share of failed episodes in a step beyond which the run stops.
+            adapters: By role, the policy that learns from it; see `to_rollouts`.
         """
         self._play = play
         self._push = push
         self._temperature = temperature
         self._seed = seed
         self._max_failure_share = max_failure_share
+        self._adapters = adapters
 
     def sample(
         self,
@@ -74,7 +77,7 @@ class PlanSampler:
         ]
         episodes = self._play(requests)
         self._check_failures(episodes, step)
-        return Sample(list(plan), episodes, to_rollouts(episodes, plan))
+        return Sample(list(plan), episodes, to_rollouts(episodes, plan, self._adapters))
 
     def publish(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Sample from these weights from now on."""

@@ -78,10 +78,14 @@ def train_supervised(config: SFTConfig) -> dict[str, Any]:
 
 
 def _model_path(config: SFTConfig, temporary: Path) -> Path:
-    """Return the model's directory; the untrained tiny model is built in a temporary one."""
+    """Return the model's directory; the untrained tiny model is built in a temporary one.
+
+    Its tokenizer is made for the texts that it is to learn.
+    """
     if config.model.path != UNTRAINED:
         return resolve_model_path(config.model.path)
-    tiny_model.build_untrained(temporary, seed=config.seed)
+    own = None if config.data == "tiny" else read_conversations(Path(str(config.data)))
+    tiny_model.build_untrained(temporary, seed=config.seed, conversations=own)
     return temporary
 
 

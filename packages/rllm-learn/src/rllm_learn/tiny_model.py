@@ -8,8 +8,9 @@ calculator's teacher mostly blurts an answer, the reckoner forgets its carries.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,16 +121,23 @@ def demonstrations(seed: int) -> Iterator[list[Message]]:
             yield messages
 
 
-def build_untrained(directory: Path, *, seed: int, num_tokenizer_texts: int = 2000) -> None:
+def build_untrained(
+    directory: Path,
+    *,
+    seed: int,
+    num_tokenizer_texts: int = 2000,
+    conversations: Iterable[Sequence[Message]] | None = None,
+) -> None:
     """Write the model with random weights and its tokenizer, as `from_pretrained` reads them.
 
     Args:
         directory: Made if absent.
         seed: Draws weights and the texts that the tokenizer is trained on.
-        num_tokenizer_texts: Demonstrations that the tokenizer sees.
+        num_tokenizer_texts: Conversations that the tokenizer sees, at most.
+        conversations: Those that the tokenizer is trained on; None takes demonstrations.
     """
-    source = demonstrations(seed)
-    texts = [message["content"] for _ in range(num_tokenizer_texts) for message in next(source)]
+    source = itertools.islice(conversations or demonstrations(seed), num_tokenizer_texts)
+    texts = [message["content"] for messages in source for message in messages]
     tokenizer = _train_tokenizer(texts)
     config = Qwen3Config(
         vocab_size=len(tokenizer),

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from rllm_agents import BaseAgent, ChatAgent
+from rllm_agents import BaseAgent, ChatAgent, Workflow
 from rllm_agents.player import EpisodePlayer
 from rllm_envs import Dataset, GymEnv
 from rllm_learn import run_dir
-from rllm_learn.algorithms import make_algorithm
 from rllm_learn.assembly import Parts, assemble
 from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.core.checkpoint import latest_checkpoint, save_checkpoint
@@ -24,7 +23,7 @@ from rllm_learn.display import Display
 from rllm_learn.episode_recorder import EpisodeRecorder
 from rllm_learn.errors import TrainingError
 from rllm_learn.evaluator import Evaluator
-from rllm_learn.players import Players
+from rllm_learn.players import GivenPlayers, choose_players, split_players
 from rllm_learn.resources import Stopwatch
 from rllm_learn.step import Progress, StepReport, train_step
 from rllm_learn.tracking import MetricsWriter, plot_curve
@@ -48,7 +47,7 @@ class AgentTrainer:
         ```
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (the keyword arguments that users of the field know)
         self,
         agent_class: type[BaseAgent] | EpisodePlayer = ChatAgent,
         env_class: type | None = GymEnv,
@@ -58,6 +57,9 @@ class AgentTrainer:
         agent_args: Mapping[str, Any] | None = None,
         env_args: Mapping[str, Any] | None = None,
         *,
+        workflow_class: Callable[..., Workflow] | None = None,
+        workflow_args: Mapping[str, Any] | None = None,
+        players: Mapping[str, Mapping[str, Any]] | None = None,
         resume: bool = False,
     ):
         """Check the settings; nothing is loaded before `train`.
@@ -74,13 +76,25 @@ class AgentTrainer:
                 from the environment's test split.
             agent_args: Arguments of every agent; None takes `config.agent`.
             env_args: Arguments of every environment; None takes `config.env`.
+            workflow_class: Plays the tasks in place of an agent and an environment, called with a
+                `rollout_engine` and `workflow_args`; it needs data sets. Each call is learned from
+                as its role's, with that role's reward, compared with its role's others of the task.
+            workflow_args: Its keyword arguments.
+            players: By seat of a game or role of a workflow, the settings of `config.players`, and
+                for seats also `agent_class` and `agent_args`.
             resume: Go on with the run in `config.run_dir`.
 
         Raises:
             ConfigError: A setting is unknown, out of range, or does not go with another.
         """
         self.config = to_settings(config, TrainerConfig, config_name="grpo_trainer")
-        self._players = Players(agent_class, env_class, agent_args, env_args)
+        settings, agents = split_players(players)
+        if settings:
+            self.config = replace(self.config, players={**self.config.players, **settings})
+        given = GivenPlayers(
+            agent_class, env_class, agent_args, env_args, workflow_class, workflow_args, agents
+        )
+        self._players = choose_players(self.config, given)
         self._datasets = train_dataset, val_dataset
         self._resume = resume
 
@@ -128,7 +142,7 @@ class _Run:
         self.config = config
         self.path = path
         self.parts = parts
-        self.algorithm = make_algorithm(config.algorithm)
+        self.algorithm = parts.algorithm
         self.stopwatch = Stopwatch()
         self.progress = Progress()
         self.display = Display(config.num_steps)

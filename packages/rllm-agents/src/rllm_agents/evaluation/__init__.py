@@ -15,7 +15,7 @@ from rllm_agents.evaluation.episode_files import (
     write_records,
 )
 from rllm_agents.evaluation.episode_log import EpisodeLog, play_requests
-from rllm_agents.evaluation.matches import MatchResult, Standing, evaluate_match
+from rllm_agents.evaluation.matches import MatchResult, Standing, evaluate_match, match_score
 from rllm_agents.evaluation.oracle import OracleEnv, oracle_misses
 from rllm_agents.evaluation.policies import evaluate
 from rllm_agents.evaluation.results import (
@@ -43,6 +43,7 @@ __all__ = [
     "evaluate_match",
     "evaluate_tasks",
     "evaluation_requests",
+    "match_score",
     "oracle_misses",
     "play_requests",
     "read_episodes",

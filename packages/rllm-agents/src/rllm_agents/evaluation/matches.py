@@ -140,6 +140,23 @@ async def evaluate_match(
     )
 
 
+def match_score(episode: Episode, seat: str) -> float:
+    """Return 1 where a seat of a match earned more than all others, a half for a draw, else 0.
+
+    Args:
+        episode: Of a match that did not fail.
+        seat: One of its players.
+    """
+    rewards = {
+        name.removeprefix("reward/"): reward
+        for name, reward in episode.metrics.items()
+        if name.startswith("reward/")
+    }
+    own = rewards.pop(seat)
+    best_other = max(rewards.values(), default=own)
+    return 1.0 if own > best_other else 0.5 if own == best_other else 0.0
+
+
 def _standing(name: str, episodes: Sequence[Episode], seats: Sequence[str]) -> Standing:
     scores: list[float] = []
     rewards: list[float] = []
@@ -147,11 +164,9 @@ def _standing(name: str, episodes: Sequence[Episode], seats: Sequence[str]) -> S
     for episode in episodes:
         seated: Mapping[str, str] = episode.info["players"]
         seat = next(seat for seat, player in seated.items() if player == name)
-        own = episode.metrics[f"reward/{seat}"]
-        best_other = max(episode.metrics[f"reward/{s}"] for s in seats if s != seat)
-        score = 1.0 if own > best_other else 0.5 if own == best_other else 0.0
+        score = match_score(episode, seat)
         scores.append(score)
-        rewards.append(own)
+        rewards.append(episode.metrics[f"reward/{seat}"])
         by_seat[seat].append(score)
     n = len(episodes)
     mean = math.fsum(rewards) / n

@@ -25,6 +25,7 @@ from rllm_agents.rollout_engines.openai_replies import (
     read_token_completion,
 )
 from rllm_agents.rollout_engines.openai_sessions import SharedFetch
+from rllm_agents.rollout_engines.request_checks import refuse_adapter
 from rllm_agents.types import Completion, GenerationRequest, SamplingParams
 
 if TYPE_CHECKING:
@@ -147,8 +148,9 @@ class OpenAIEngine:
 
         Raises:
             EngineError: The server cannot be reached after all attempts, refuses the request, or
-                answers something that is no completion of it.
+                answers something that is no completion of it; or it names an adapter.
         """
+        refuse_adapter(request)
         served = await self._served.get()
         if self._mode == "chat" or (self._mode == "auto" and request.prompt_ids is None):
             return await self._chat.complete(served.name, request)

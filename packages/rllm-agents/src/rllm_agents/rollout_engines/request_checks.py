@@ -18,8 +18,9 @@ def check_token_request(
 
     Raises:
         EngineError: The prompt is missing, empty, has unknown ids, or does not fit with
-            `max_tokens`.
+            `max_tokens`; or the request names an adapter.
     """
+    refuse_adapter(request)
     prompt_ids = request.prompt_ids
     if not prompt_ids:
         raise EngineError(
@@ -41,3 +42,16 @@ def check_token_request(
             "max_tokens, or leave it None to use what is left"
         )
     return max_tokens or room
+
+
+def refuse_adapter(request: GenerationRequest) -> None:
+    """Keep a request from being sampled by other weights than it names.
+
+    Raises:
+        EngineError: It names a set of weights; the engine has one.
+    """
+    if request.adapter:
+        raise EngineError(
+            f"this engine has one set of weights and none named {request.adapter!r:.80}; wrap it "
+            "in a NamedWeightsEngine"
+        )

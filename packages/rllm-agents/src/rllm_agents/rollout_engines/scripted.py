@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from rllm_agents.errors import EngineError, UserError
+from rllm_agents.rollout_engines.request_checks import refuse_adapter
 from rllm_agents.types import Completion, GenerationRequest, Message
 
 if TYPE_CHECKING:
@@ -53,8 +54,10 @@ class ScriptedEngine:
         Sampling parameters have no effect: nothing is sampled.
 
         Raises:
-            EngineError: When a response function returns something other than a string.
+            EngineError: When a response function returns something other than a string, or the
+                request names an adapter.
         """
+        refuse_adapter(request)
         if callable(self._responses):
             text = self._responses(request.messages)
             if not isinstance(text, str):

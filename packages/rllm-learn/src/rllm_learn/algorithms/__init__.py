@@ -21,6 +21,7 @@ from rllm_learn.algorithms.reinforce import REINFORCE, REINFORCEConfig
 from rllm_learn.algorithms.reinforce_plus_plus import REINFORCEPlusPlus, REINFORCEPlusPlusConfig
 from rllm_learn.algorithms.remax import ReMax, ReMaxConfig
 from rllm_learn.algorithms.rloo import RLOO, RLOOConfig
+from rllm_learn.algorithms.roles import RoleAlgorithms
 
 ALGORITHMS: dict[str, tuple[type[AlgorithmConfig], Callable[[Any], Algorithm]]] = {
     "ppo": (PPOConfig, PPO),
@@ -70,5 +71,6 @@ __all__ = [
     "RLOOConfig",
     "ReMax",
     "ReMaxConfig",
+    "RoleAlgorithms",
     "make_algorithm",
 ]

@@ -8,6 +8,7 @@ from hydra.core.config_store import ConfigStore
 
 from rllm_learn.algorithms import ALGORITHMS
 from rllm_learn.config.loading import load_config, to_settings
+from rllm_learn.config.players import PlayerConfig
 from rllm_learn.config.schema import SFTConfig, TrainerConfig
 
 _store = ConfigStore.instance()
@@ -16,4 +17,4 @@ _store.store(name="sft_schema", node=SFTConfig)
 for _name, (_settings, _) in ALGORITHMS.items():
     _store.store(group="algorithm", name=_name, node=_settings)
 
-__all__ = ["SFTConfig", "TrainerConfig", "load_config", "to_settings"]
+__all__ = ["PlayerConfig", "SFTConfig", "TrainerConfig", "load_config", "to_settings"]

@@ -116,9 +116,9 @@ def _is_open(config: DictConfig, key: str) -> bool:
 
 def _allow_new_kwargs(config: DictConfig, override: str) -> str:
     """Write `env.kwargs.digits=3` as Hydra wants keys added to an open dictionary: with `++`."""
-    key = override.partition("=")[0]
-    parent = key.rpartition(".")[0]
-    return f"++{override}" if parent and _is_open(config, parent) else override
+    parts = override.partition("=")[0].split(".")
+    keys = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+    return f"++{override}" if any(_is_open(config, key) for key in keys) else override
 
 
 def _leaves(config: DictConfig, prefix: str = "") -> Iterator[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllm_learn.algorithms import AlgorithmConfig
+from rllm_learn.config.players import checked_player, player_algorithm
 from rllm_learn.errors import ConfigError, require
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -196,6 +197,9 @@ class EvalConfig:
     """Steps between evaluations; there is one before the first step and one after the last."""
     greedy: bool = True
     """Also evaluate greedy decoding, beside sampling at `rollout.temperature`."""
+    opponents: list[str] = field(default_factory=lambda: ["random"])
+    """In games, whom the policy is judged against, each from every seat that learns: random,
+    expert, base or a directory with a LoRA adapter. `num_tasks` is then the number of matches."""
 
     def __post_init__(self) -> None:
         """Check ranges; raises ConfigError."""
@@ -239,6 +243,12 @@ class TrainerConfig:
 
     env: EnvConfig = field(default_factory=EnvConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
+    players: dict[str, Any] = field(default_factory=dict)
+    """Settings of players by seat of a game or role of a workflow (docs/self-play.md). Naming one
+    makes `env.id` a game for several players; seats that are not named play and learn with the
+    policy."""
+    snapshot_every: int = 10
+    """Updates between the copies of a policy that plays as opponent=snapshot."""
     model: ModelConfig = field(default_factory=ModelConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
@@ -265,12 +275,14 @@ class TrainerConfig:
         require(self.seed >= 0, "seed", self.seed, ">= 0")
         threads = self.torch_threads
         require(threads is None or threads >= 1, "torch_threads", threads, ">= 1, or null")
+        self.players = {name: checked_player(name, given) for name, given in self.players.items()}
+        require(self.snapshot_every >= 1, "snapshot_every", self.snapshot_every, ">= 1")
         learner = self.learner
-        if self.algorithm.needs_fresh_samples and (
-            learner.num_epochs != 1 or learner.minibatch_sequences
-        ):
+        own = [player_algorithm(self.algorithm, player) for player in self.players.values()]
+        stale = next((a for a in (self.algorithm, *own) if a.needs_fresh_samples), None)
+        if stale is not None and (learner.num_epochs != 1 or learner.minibatch_sequences):
             raise ConfigError(
-                f"algorithm={self.algorithm.name} has no probability ratio, so its gradient holds "
+                f"algorithm={stale.name} has no probability ratio, so its gradient holds "
                 "only for the weights that sampled: set learner.num_epochs=1 and "
                 f"learner.minibatch_sequences=0, got {learner.num_epochs} and "
                 f"{learner.minibatch_sequences}, or take an algorithm that clips, such as grpo"

@@ -7,10 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
+Record = TypeVar("Record", bound=Any)
 
 
 class BatchError(ValueError):
@@ -45,6 +48,8 @@ class SampledSequence:
     which serves algorithms that give a rollout's steps equal credit."""
     scores: Scores = Scores()
     """Filled in for algorithms that ask for them."""
+    adapter: str = ""
+    """Which of the policies that learn sampled it; "" where one learns."""
 
     def __post_init__(self) -> None:
         """Check what the learner relies on.
@@ -147,6 +152,8 @@ class TokenSequence:
     sampled ids, so that with weight 1 the loss is the mean over sampled ids."""
     targets: ValueTargets | None = None
     """Of the critic, where the algorithm has one."""
+    role: str = ""
+    """Name of the agent whose it is, where roles have losses of their own."""
 
     def __post_init__(self) -> None:
         """Refuse lengths that differ.
@@ -201,6 +208,8 @@ class TokenBatch:
     """(B, T) float32, what the values should have been; None without a critic."""
     value_weights: Tensor | None = None
     """(B, T) float32: what the critic's losses are multiplied by, 0 where it predicts nothing."""
+    roles: tuple[str, ...] = ()
+    """`TokenSequence.role` of each row."""
 
     @property
     def num_actions(self) -> int:
@@ -245,7 +254,26 @@ def collate(
         values=pad_scores([s.sampled.scores.values for s in sequences]),
         returns=pad_scores([s.targets and s.targets.returns for s in sequences]),
         value_weights=pad_scores([s.targets and s.targets.weights for s in sequences]),
+        roles=tuple(s.role for s in sequences),
     )
+
+
+def select_rows(record: Record, rows: Sequence[int], num_rows: int) -> Record:
+    """Return a record of tensors with some of its rows; gradients flow through.
+
+    Args:
+        record: A dataclass whose tensors, and tuples, of length `num_rows` hold a row each.
+        rows: Indices.
+        num_rows: Of the record.
+    """
+    changes: dict[str, Any] = {}
+    for item in fields(record):
+        value = getattr(record, item.name)
+        if isinstance(value, Tensor) and value.dim() and value.shape[0] == num_rows:
+            changes[item.name] = value[list(rows)]
+        elif isinstance(value, tuple) and len(value) == num_rows:
+            changes[item.name] = tuple(value[row] for row in rows)
+    return replace(record, **changes)
 
 
 def make_micro_batches(

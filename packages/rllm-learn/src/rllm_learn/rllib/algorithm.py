@@ -25,8 +25,9 @@ from ray.tune.execution.placement_groups import PlacementGroupFactory
 
 from rllm_agents import SamplingParams
 from rllm_agents.evaluation import evaluation_requests, summarize
-from rllm_learn.algorithms import make_algorithm
 from rllm_learn.errors import TrainingError
+from rllm_learn.evaluator import opponent_scores
+from rllm_learn.records import learned_reward
 from rllm_learn.rllib.config import LLMAlgorithmConfig
 from rllm_learn.rllib.learner_group import LearnersLost
 from rllm_learn.rllib.parts import RLlibParts
@@ -75,8 +76,8 @@ class LLMAlgorithm(Algorithm):
         self._progress = Progress()
 
         self._settings = settings = config.trainer_config()
-        self._algorithm = make_algorithm(settings.algorithm)
         self._parts = RLlibParts(config, settings, logdir=self.logdir, trial_id=self.trial_id)
+        self._algorithm = self._parts.algorithm
         # Under the names by which RLlib's own methods know them.
         self.env_runner_group: Any = self._parts.env_runner_group
         self.eval_env_runner_group: Any = self._parts.eval_env_runner_group
@@ -87,6 +88,7 @@ class LLMAlgorithm(Algorithm):
             temperature=settings.rollout.temperature,
             seed=settings.seed,
             max_failure_share=settings.rollout.max_failure_share,
+            adapters=self._parts.roles.learns,
         )
         self._set_up_metrics()
         _call_back(self, "on_algorithm_init")
@@ -133,8 +135,11 @@ class LLMAlgorithm(Algorithm):
             result = summarize(
                 self._parts.play(requests, "evaluation"), num_tasks=len(self._parts.sets.held_out)
             )
+            rewards = [learned_reward(e) for e in result.episodes if not e.failed]
+            scores = opponent_scores(result)
+            results |= {f"{prefix}score/{name}": score for name, score in scores.items()}
             results |= {
-                f"{prefix}{EPISODE_RETURN_MEAN}": result.mean_reward,
+                f"{prefix}{EPISODE_RETURN_MEAN}": sum(rewards) / max(len(rewards), 1),
                 f"{prefix}pass_at_1": result.pass_at_1,
                 f"{prefix}{NUM_EPISODES}": len(result.episodes),
                 f"{prefix}num_failed_episodes": result.num_failed,

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.utils.from_config import NotProvided
-
-from rllm_agents import BaseAgent, ChatAgent
 from rllm_envs import BaseEnv, Dataset, GymEnv
 from rllm_learn.algorithms import ALGORITHMS
 from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.errors import ConfigError
-from rllm_learn.players import Players
-from rllm_learn.rllib.options import check_rllib_options
-
-_Value = TypeVar("_Value")
-_UNSET: Any = NotProvided
-"""Default of an argument that may be left out."""
+from rllm_learn.rllib.config_players import PlayersConfig
+from rllm_learn.rllib.options import UNSET, check_rllib_options, given
 
 
-class LLMAlgorithmConfig(AlgorithmConfig):
+class LLMAlgorithmConfig(PlayersConfig):
     """Base of the configurations: RLlib's methods where the meaning is RLlib's, and a few more.
 
     Counted in tasks and episodes rather than in environment steps. Options of RLlib that cannot be
@@ -48,12 +40,9 @@ class LLMAlgorithmConfig(AlgorithmConfig):
         self.delay_between_env_runner_restarts_s = 1.0
         self.validate_env_runners_after_construction = False
         self._dont_auto_sync_env_runner_states = True
-        self.env_class: Any = GymEnv
         self.env_args: Mapping[str, Any] | None = None
         self.dataset: Any = None
         self.eval_dataset: Any = None
-        self.agent_class: Any = ChatAgent
-        self.agent_args: Mapping[str, Any] | None = None
         self.model_settings: dict[str, Any] = {}
         self.engine_settings: dict[str, Any] = {}
         self.rollout_settings: dict[str, Any] = {}
@@ -71,11 +60,11 @@ class LLMAlgorithmConfig(AlgorithmConfig):
 
     def environment(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
-        env: str | type[BaseEnv] | None = _UNSET,
+        env: str | type[BaseEnv] | None = UNSET,
         *,
-        env_config: Mapping[str, Any] = _UNSET,
-        dataset: Any = _UNSET,
-        eval_dataset: Any = _UNSET,
+        env_config: Mapping[str, Any] = UNSET,
+        dataset: Any = UNSET,
+        eval_dataset: Any = UNSET,
     ) -> Self:
         """Say what is learned.
 
@@ -87,22 +76,12 @@ class LLMAlgorithmConfig(AlgorithmConfig):
         """
         if isinstance(env, type):
             self.env_class, self.env = env, env.__name__
-        elif env is not _UNSET:
+        elif env is not UNSET:
             self.env_class, self.env = GymEnv, env
-        if env_config is not _UNSET:
+        if env_config is not UNSET:
             self.env_config = dict(env_config)
-        self.dataset = _given(dataset, self.dataset)
-        self.eval_dataset = _given(eval_dataset, self.eval_dataset)
-        return self
-
-    def agent(
-        self,
-        agent_class: type[BaseAgent] = _UNSET,
-        agent_args: Mapping[str, Any] | None = _UNSET,
-    ) -> Self:
-        """Say who plays; each episode makes `agent_class(**agent_args)`."""
-        self.agent_class = _given(agent_class, self.agent_class)
-        self.agent_args = _given(agent_args, self.agent_args)
+        self.dataset = given(dataset, self.dataset)
+        self.eval_dataset = given(eval_dataset, self.eval_dataset)
         return self
 
     def model(self, path: str, **settings: Any) -> Self:
@@ -122,11 +101,11 @@ class LLMAlgorithmConfig(AlgorithmConfig):
 
     def engine(
         self,
-        name: str = _UNSET,
+        name: str = UNSET,
         *,
-        num_engines: int = _UNSET,
-        num_cpus: float = _UNSET,
-        num_gpus: float = _UNSET,
+        num_engines: int = UNSET,
+        num_cpus: float = UNSET,
+        num_gpus: float = UNSET,
         **settings: Any,
     ) -> Self:
         """Say what samples.
@@ -139,12 +118,12 @@ class LLMAlgorithmConfig(AlgorithmConfig):
             num_gpus: Of each engine's actor.
             settings: `max_batch_size`, `kv_cache_gib`, `publish`, `vllm_args`, as in `rllm train`.
         """
-        if name is not _UNSET:
+        if name is not UNSET:
             settings = {"name": name, **settings}
         self.engine_settings = {**self.engine_settings, **settings}
-        self.num_engines = _given(num_engines, self.num_engines)
-        self.num_cpus_per_engine = _given(num_cpus, self.num_cpus_per_engine)
-        self.num_gpus_per_engine = _given(num_gpus, self.num_gpus_per_engine)
+        self.num_engines = given(num_engines, self.num_engines)
+        self.num_cpus_per_engine = given(num_cpus, self.num_cpus_per_engine)
+        self.num_gpus_per_engine = given(num_gpus, self.num_gpus_per_engine)
         return self
 
     def rollout(self, **settings: Any) -> Self:
@@ -160,11 +139,11 @@ class LLMAlgorithmConfig(AlgorithmConfig):
     def training(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         *,
-        lr: float | None = _UNSET,
-        grad_clip: float = _UNSET,
-        num_epochs: int = _UNSET,
-        minibatch_size: int | None = _UNSET,
-        tasks_per_step: int = _UNSET,
+        lr: float | None = UNSET,
+        grad_clip: float = UNSET,
+        num_epochs: int = UNSET,
+        minibatch_size: int | None = UNSET,
+        tasks_per_step: int = UNSET,
         **settings: Any,
     ) -> Self:
         """Say how it learns.
@@ -179,11 +158,11 @@ class LLMAlgorithmConfig(AlgorithmConfig):
                 `clip_high` and more), and the learner's (`micro_tokens`, `warmup_updates`,
                 `betas`, `weight_decay`, `muon_learning_rate`).
         """
-        self.lr = _given(lr, self.lr)
-        self.grad_clip = _given(grad_clip, self.grad_clip)
-        self.num_epochs = _given(num_epochs, self.num_epochs)
-        self.minibatch_size = _given(minibatch_size, self.minibatch_size)
-        self.tasks_per_step = _given(tasks_per_step, self.tasks_per_step)
+        self.lr = given(lr, self.lr)
+        self.grad_clip = given(grad_clip, self.grad_clip)
+        self.num_epochs = given(num_epochs, self.num_epochs)
+        self.minibatch_size = given(minibatch_size, self.minibatch_size)
+        self.tasks_per_step = given(tasks_per_step, self.tasks_per_step)
         own = ALGORITHMS[self.algorithm_name][0].__dataclass_fields__
         of_algorithm = {k: v for k, v in settings.items() if k in own}
         of_learner = {k: v for k, v in settings.items() if k not in own}
@@ -191,7 +170,7 @@ class LLMAlgorithmConfig(AlgorithmConfig):
         self.learner_settings = {**self.learner_settings, **of_learner}
         return self
 
-    def evaluation(self, *, greedy: bool = _UNSET, **settings: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def evaluation(self, *, greedy: bool = UNSET, **settings: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Say when and on what it is judged: RLlib's method, in episodes.
 
         Args:
@@ -200,16 +179,16 @@ class LLMAlgorithmConfig(AlgorithmConfig):
                 `evaluation_num_env_runners`.
         """
         super().evaluation(**settings)
-        self.plays_greedy = _given(greedy, self.plays_greedy)
+        self.plays_greedy = given(greedy, self.plays_greedy)
         return self
 
     def fault_tolerance(
         self,
         *,
-        init_timeout_s: float = _UNSET,
-        collective_timeout_s: float = _UNSET,
-        snapshot_every_updates: int = _UNSET,
-        max_learner_restarts: int = _UNSET,
+        init_timeout_s: float = UNSET,
+        collective_timeout_s: float = UNSET,
+        snapshot_every_updates: int = UNSET,
+        max_learner_restarts: int = UNSET,
         **settings: Any,
     ) -> Self:
         """Say what happens when something is lost.
@@ -224,10 +203,10 @@ class LLMAlgorithmConfig(AlgorithmConfig):
             settings: RLlib's own, of env runners.
         """
         super().fault_tolerance(**settings)
-        self.init_timeout_s = _given(init_timeout_s, self.init_timeout_s)
-        self.collective_timeout_s = _given(collective_timeout_s, self.collective_timeout_s)
-        self.snapshot_every_updates = _given(snapshot_every_updates, self.snapshot_every_updates)
-        self.max_learner_restarts = _given(max_learner_restarts, self.max_learner_restarts)
+        self.init_timeout_s = given(init_timeout_s, self.init_timeout_s)
+        self.collective_timeout_s = given(collective_timeout_s, self.collective_timeout_s)
+        self.snapshot_every_updates = given(snapshot_every_updates, self.snapshot_every_updates)
+        self.max_learner_restarts = given(max_learner_restarts, self.max_learner_restarts)
         return self
 
     def validate(self) -> None:
@@ -237,7 +216,7 @@ class LLMAlgorithmConfig(AlgorithmConfig):
             ConfigError: Naming the option, and what to use instead.
         """
         check_rllib_options(self)
-        if self.env is None:
+        if self.env is None and self.workflow_class is None:
             raise ConfigError('say what is learned: .environment("rllm/Calculator-v0")')
         if self.lr is not None and not isinstance(self.lr, int | float):
             raise ConfigError(f"lr must be a number or None, got {self.lr!r}")
@@ -261,7 +240,7 @@ class LLMAlgorithmConfig(AlgorithmConfig):
         for name in ("init_timeout_s", "collective_timeout_s", "snapshot_every_updates"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} must be above 0, got {getattr(self, name)!r}")
-        self.trainer_config()
+        self.chosen_players()
 
     def trainer_config(self) -> TrainerConfig:
         """Return the settings as `rllm train` has them.
@@ -283,8 +262,14 @@ class LLMAlgorithmConfig(AlgorithmConfig):
                 "minibatch_sequences": self.minibatch_size or 0,
                 **self.learner_settings,
             },
-            "eval": {"num_tasks": self.evaluation_duration, "greedy": self.plays_greedy},
+            "eval": {
+                "num_tasks": self.evaluation_duration,
+                "greedy": self.plays_greedy,
+                "opponents": self.eval_opponents,
+            },
             "tasks_per_step": self.tasks_per_step,
+            "snapshot_every": self.snapshot_every,
+            "players": self.player_settings,
             "seed": self.seed or 0,
         }
         if is_gym and self.env_config:
@@ -299,21 +284,7 @@ class LLMAlgorithmConfig(AlgorithmConfig):
             raise ConfigError("decay needs a number of steps, which RLlib's runs do not have")
         return checked
 
-    def players(self) -> Players:
-        """Return who plays."""
-        is_gym = self.env_class is GymEnv
-        return Players(
-            self.agent_class,
-            self.env_class,
-            self.agent_args,
-            None if is_gym else dict(self.env_config),
-        )
-
     def datasets(self) -> tuple[Sequence[Any] | Dataset | None, Sequence[Any] | Dataset | None]:
         """Return training and held-out rows that were given as such; names are settings."""
         rows = [None if isinstance(d, str) else d for d in (self.dataset, self.eval_dataset)]
         return rows[0], rows[1]
-
-
-def _given(value: Any, before: _Value) -> _Value:
-    return before if value is _UNSET else value

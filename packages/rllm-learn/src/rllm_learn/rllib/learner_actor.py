@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from rllm_learn.core.batch import SampledSequence, Scores, TokenSequence
-from rllm_learn.core.learner import Learner, LossFunction, UpdateReport, UpdateRule
+from rllm_learn.core.learner import LossFunction, UpdateReport, UpdateRule
+from rllm_learn.core.learner_set import LearnerPlan
 from rllm_learn.core.model import PolicySpec
 from rllm_learn.core.parallel import ProcessGroupRanks
-from rllm_learn.settings import load_policy_of
+from rllm_learn.learners import load_learners
 
 
 class LearnerActor:
@@ -30,7 +31,7 @@ class LearnerActor:
         if torch_threads is not None:
             torch.set_num_threads(torch_threads)
         self._rank = rank
-        self._learner: Learner | None = None
+        self._learner: Any = None
 
     def address(self) -> str:
         """Return where this process can be met, as torch takes it."""
@@ -46,6 +47,7 @@ class LearnerActor:
         *,
         exports_adapter: bool,
         keeps_reference: bool,
+        plan: LearnerPlan,
         size: int,
         address: str,
         timeout_seconds: float,
@@ -57,6 +59,7 @@ class LearnerActor:
             rule: How it learns.
             exports_adapter: See `Learner`.
             keeps_reference: See `Learner`.
+            plan: Which policies learn.
             size: Ranks of the group; 1 needs no group.
             address: Where rank 0 listens.
             timeout_seconds: After which a rank that waits for others gives up.
@@ -70,9 +73,10 @@ class LearnerActor:
                 device=torch.device(spec.device),
                 timeout_seconds=timeout_seconds,
             )
-        self._learner = Learner(
-            load_policy_of(spec),
+        self._learner = load_learners(
+            spec,
             rule,
+            plan,
             exports_adapter=exports_adapter,
             keeps_reference=keeps_reference,
             ranks=ranks,
@@ -99,11 +103,11 @@ class LearnerActor:
         self.learner.load_state_dict(state)
 
     def apply(self, function: Any) -> Any:
-        """Call a function with this rank's `Learner`."""
+        """Call a function with this rank's `Learner`, or `LearnerSet`."""
         return function(self.learner)
 
     @property
-    def learner(self) -> Learner:
+    def learner(self) -> Any:
         """The learner, once `build` has made it."""
         assert self._learner is not None, "build() comes first"
         return self._learner

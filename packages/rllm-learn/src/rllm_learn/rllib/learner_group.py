@@ -15,11 +15,12 @@ from torch import Tensor
 
 from rllm_learn.core.batch import SampledSequence, Scores, TokenSequence
 from rllm_learn.core.learner import Learner, LossFunction, UpdateReport, UpdateRule
+from rllm_learn.core.learner_set import LearnerPlan, save_policies
 from rllm_learn.core.model import PolicySpec
 from rllm_learn.errors import LearnError
+from rllm_learn.learners import load_learners
 from rllm_learn.rllib.learner_actor import LearnerActor
 from rllm_learn.rllib.readiness import wait_until_ready
-from rllm_learn.settings import load_policy_of
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class LLMLearnerGroup(LearnerGroup):
         rule: UpdateRule,
         exports_adapter: bool,
         keeps_reference: bool = False,
+        plan: LearnerPlan | None = None,
         torch_threads: int | None = None,
         actor_options: Sequence[Mapping[str, Any]] = (),
     ) -> None:
@@ -58,6 +60,7 @@ class LLMLearnerGroup(LearnerGroup):
             rule: How it learns.
             exports_adapter: See `Learner`.
             keeps_reference: See `Learner`.
+            plan: Which policies learn; None for one.
             torch_threads: Of one operation in a learner's process.
             actor_options: Ray's options of each actor: CPUs, GPUs, placement.
 
@@ -71,6 +74,7 @@ class LLMLearnerGroup(LearnerGroup):
         self._keeps: dict[str, Any] = {
             "exports_adapter": exports_adapter,
             "keeps_reference": keeps_reference,
+            "plan": plan or LearnerPlan(),
         }
         self._torch_threads = torch_threads
         self._actor_options = actor_options
@@ -84,7 +88,7 @@ class LLMLearnerGroup(LearnerGroup):
         self.num_restarts = 0
         """How often the group was started again."""
         if config.num_learners == 0:
-            self._learner = Learner(load_policy_of(spec), rule, **self._keeps)
+            self._learner = load_learners(spec, rule, **self._keeps)
         else:
             self._start()
             self._take_snapshot()
@@ -181,9 +185,8 @@ class LLMLearnerGroup(LearnerGroup):
     def save_policy(self, target: Path) -> None:
         """Write the policy as `save_pretrained` does, from rank 0: ranks are equal."""
 
-        def write(learner: Learner) -> None:
-            policy: Any = learner.policy
-            policy.save_pretrained(target)
+        def write(learner: Any) -> None:
+            save_policies(learner, target)
 
         if self._learner is not None:
             write(self._learner)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.utils.from_config import NotProvided
 
 from rllm_learn.errors import ConfigError
+
+UNSET: Any = NotProvided
+"""Default of an argument that may be left out."""
+
+_Value = TypeVar("_Value")
 
 _HONOURED = """
     algo_class env env_config seed in_evaluation evaluation_config framework_str
@@ -33,8 +39,8 @@ REASONS: Mapping[str, str] = {
     "and memory bounded by .training(micro_tokens=...)",
     "gamma": "discounting is the algorithm's: .training(step_credit='per_step', gamma=...), or "
     "PPOConfig().training(gamma=...)",
-    "policies": "one policy learns; several agents in one environment are not trained here",
-    "policy_mapping_fn": "one policy learns",
+    "policies": "who plays and who learns is said by .players({...})",
+    "policy_mapping_fn": "who plays and who learns is said by .players({...})",
     "_rl_module_spec": "the policy is a transformers model: .model(path) and .lora(rank)",
     "_model_config": "the policy is a transformers model: .model(path) and .lora(rank)",
     "_learner_class": "losses are algorithms of rllm_learn.algorithms, which any learner runs",
@@ -82,3 +88,8 @@ def _equal(one: Any, other: Any) -> bool:
         return one is other or bool(one == other)
     except Exception:  # values of RLlib compare themselves with what they do not expect
         return False
+
+
+def given(value: Any, before: _Value) -> _Value:
+    """Return a value, or where it was left out the one of before."""
+    return before if value is UNSET else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,13 +12,13 @@ from torch import Tensor
 from rllm_agents import Episode, RolloutRequest
 from rllm_agents.loop_thread import LoopThread
 from rllm_agents.models import resolve_model_path
-from rllm_agents.rollout_engines import build_rollout_engine
+from rllm_agents.rollout_engines.base import RolloutEngine
 from rllm_agents.rollout_engines.pool import EnginePool
 from rllm_learn.assembly import (
     check_engine,
     context_length,
     engine_arguments,
-    keeps_reference,
+    policy_engine,
     publishes_adapters,
 )
 from rllm_learn.config import TrainerConfig
@@ -27,6 +28,7 @@ from rllm_learn.rllib.env_runner import LLMEnvRunner, PlaySetting, play
 from rllm_learn.rllib.learner_group import LLMLearnerGroup
 from rllm_learn.rllib.placement import engine_options, learner_options, resources
 from rllm_learn.rllib.readiness import wait_until_ready
+from rllm_learn.roles import RolePlan, run_algorithm
 from rllm_learn.sampler import push_weights
 from rllm_learn.settings import apply_torch_threads, load_tokenizer, policy_spec, update_rule
 
@@ -53,7 +55,12 @@ class RLlibParts:
         self._settings = settings
         self._names: dict[str, Any] = {"logdir": logdir, "tune_trial_id": trial_id}
         check_engine(settings)
-        self.sets = choose_tasks(settings, config.players(), config.datasets())
+        self._players = config.chosen_players()
+        self.roles = self._players.roles or RolePlan()
+        """Who learns from whom."""
+        self.algorithm = run_algorithm(settings, self._players.roles)
+        """What training runs."""
+        self.sets = choose_tasks(settings, self._players, config.datasets())
         """Training and held-out tasks."""
         apply_torch_threads(settings.torch_threads, settings.model.path)
         spec = policy_spec(
@@ -61,10 +68,10 @@ class RLlibParts:
         )
         self.tokenizer = load_tokenizer(spec.path)
         """Of the model."""
-        self._publishes_adapter = publishes_adapters(settings)
+        self._publishes_adapter = publishes_adapters(settings, self.roles)
         self._peft_config = adapter_config(spec) if self._publishes_adapter else None
         self._torch_threads = 1 if settings.model.path.startswith("tiny") else None
-        arguments = engine_arguments(settings, spec)
+        arguments = engine_arguments(settings, spec, self.roles)
 
         self.env_runner_group = self._runners(config, config.num_env_runners, offset=0)
         """Plays episodes."""
@@ -80,7 +87,7 @@ class RLlibParts:
         self._wait_for_actors()
         self.learner_group = self._start_learners(spec)
         """Holds the policy."""
-        self._engine = self._pool or build_rollout_engine(settings.engine.name, arguments)
+        self._engine = self._pool or policy_engine(settings.engine.name, arguments, self.roles.sets)
         self._pushing = LoopThread("publish")
         self._play_settings = {
             "training": self._play_setting("training", self.sets.training_env_args),
@@ -122,7 +129,9 @@ class RLlibParts:
     def _start_engines(self, spec: PolicySpec, arguments: Mapping[str, Any]) -> EnginePool:
         config = self._config
         return EnginePool(
-            self._settings.engine.name,
+            functools.partial(_pooled_engine, self._settings.engine.name, self.roles.sets)
+            if self.roles.sets
+            else self._settings.engine.name,
             num_engines=config.num_engines,
             engine_args=arguments,
             max_model_length=context_length(spec.path, self._settings),
@@ -146,7 +155,8 @@ class RLlibParts:
                 critic=settings.algorithm.critic,
             ),
             exports_adapter=self._publishes_adapter,
-            keeps_reference=keeps_reference(settings),
+            keeps_reference="reference" in self.algorithm.scores,
+            plan=self.roles.learners,
             torch_threads=self._torch_threads,
             actor_options=[learner_options(config)] * config.num_learners,
         )
@@ -168,8 +178,13 @@ class RLlibParts:
         return PlaySetting(
             name,
             self._settings,
-            self._config.players(),
+            self._players,
             env_args,
             self.tokenizer,
             self._pool.client if self._pool else self._engine,
         )
+
+
+def _pooled_engine(name: str, sets: Mapping[str, str | None], **arguments: Any) -> RolloutEngine:
+    """Make an engine of the pool; keyword arguments as the pool passes them."""
+    return policy_engine(name, arguments, sets)

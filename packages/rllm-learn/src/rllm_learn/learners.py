@@ -1,0 +1,36 @@
+"""From settings to what learns: one policy, or several that share the model's frozen weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from rllm_learn.core.learner import Learner, UpdateRule
+from rllm_learn.core.learner_set import LearnerPlan, make_learners, share_frozen
+from rllm_learn.core.model import PolicySpec
+from rllm_learn.settings import load_policy_of
+
+
+def load_learners(
+    spec: PolicySpec, rule: UpdateRule, plan: LearnerPlan, **learner_args: Any
+) -> Any:
+    """Load policies and make what learns them.
+
+    Args:
+        spec: Which model; all policies of the plan begin as it.
+        rule: How each of them learns.
+        plan: Which policies.
+        learner_args: Of each `Learner`.
+
+    Returns:
+        A Learner, or a LearnerSet where there are several or copies are kept.
+
+    Raises:
+        ConfigError: The model cannot be loaded.
+    """
+
+    def make(other: nn.Module | None) -> Learner:
+        return Learner(share_frozen(load_policy_of(spec), other), rule, **learner_args)
+
+    return make_learners(make, plan)
