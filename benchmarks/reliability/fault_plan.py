@@ -95,6 +95,13 @@ KINDS = (
     Kind("verdict not finite", "grader", "none", ("env_bad_reward",)),
 )
 
+FURTHER_KINDS = (
+    _server("logprobs NaN", "none", "llm_bad_response"),
+    _server("fewer logprobs than ids", "none", "llm_bad_response"),
+    _server("another prompt's completion", "none", "llm_bad_response"),
+)
+"""What only a server that returns token ids can get wrong."""
+
 Faults = dict[str, dict[str, Any]]
 """Faults of one episode by kind: `turn` from 0, how many `times`, and the `variant`."""
 
@@ -130,6 +137,6 @@ def wall_bound(
     those of the kinds; the work itself is what a run without faults took, three times over, as the
     machine has other work and faults cause some.
     """
-    worst = {kind.name: deadlines.delay(kind.delay) for kind in KINDS}
+    worst = {kind.name: deadlines.delay(kind.delay) for kind in (*KINDS, *FURTHER_KINDS)}
     delays = [sum(worst[name] for name in faults) for faults in plan]
     return 3.0 * clean_seconds + sum(delays) / num_parallel + max(delays, default=0.0)

@@ -83,6 +83,7 @@ def run_row(
     *,
     bound_seconds: float = float("inf"),
     stop: Stop | None = None,
+    restart_server_at: int | None = None,
     grade_seconds: float = 0.0,
     allowed: frozenset[str] | None = None,
 ) -> Row:
@@ -94,6 +95,7 @@ def run_row(
         setting: Of the engine.
         bound_seconds: What the wall-clock time is held against.
         stop: When to cancel; None: never.
+        restart_server_at: After how many episodes the server goes away and comes back; None: never.
         grade_seconds: How long each verdict takes.
         allowed: Reasons that the faults explain; None: all.
     """
@@ -111,7 +113,9 @@ def run_row(
         ]
         start = time.perf_counter()
         with _engine(server, setting) as engine:
-            ended, tasks_left, cancel_seconds = asyncio.run(_play(engine, tasks, stop))
+            ended, tasks_left, cancel_seconds = asyncio.run(
+                _play(engine, tasks, stop, (server, restart_server_at))
+            )
             wall = time.perf_counter() - start
             progress = engine.progress
         envs_open = open_environments(Path(folder))
@@ -186,7 +190,10 @@ def _engine(server: FaultServer, setting: RunSetting) -> AgentExecutionEngine:
 
 
 async def _play(
-    engine: AgentExecutionEngine, tasks: Sequence[dict[str, Any]], stop: Stop | None
+    engine: AgentExecutionEngine,
+    tasks: Sequence[dict[str, Any]],
+    stop: Stop | None,
+    restart: tuple[FaultServer, int | None],
 ) -> tuple[list[Episode], int, float | None]:
     """Return the episodes, the tasks that the run left behind, and how long cancelling took."""
     ended: list[Episode] = []
@@ -194,6 +201,8 @@ async def _play(
     async def consume() -> None:
         async for episode in engine.stream_tasks(tasks):
             ended.append(episode)
+            if len(ended) == restart[1]:
+                await asyncio.to_thread(restart[0].restart)
 
     run = asyncio.create_task(consume())
     cancel_seconds: float | None = None

@@ -73,7 +73,7 @@ class FaultServer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._runner: web.AppRunner | None = None
-        self.base_url = ""
+        self._port = 0
         self.num_requests = 0
 
     def __enter__(self) -> Self:
@@ -91,6 +91,17 @@ class FaultServer:
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
+    @property
+    def base_url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    def restart(self) -> None:
+        """Drop all connections and listen again, at the same address."""
+        assert self._runner is not None
+        self._call(self._runner.cleanup())
+        self._call(self._start())
+
     def _call(self, work: Any) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
 
@@ -102,8 +113,8 @@ class FaultServer:
             app, shutdown_timeout=0.05, handler_cancellation=True, access_log=None
         )
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0, backlog=1024).start()
-        self.base_url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+        await web.TCPSite(self._runner, "127.0.0.1", self._port, backlog=1024).start()
+        self._port = self._runner.addresses[0][1]
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
         return web.json_response({"object": "list", "data": [{"id": "served"}]})
@@ -154,6 +165,20 @@ def _body(content: bytes) -> Callable[..., Awaitable[web.StreamResponse]]:
     return fail
 
 
+def _changed(change: Callable[[dict[str, Any]], None]) -> Callable[..., Awaitable[Any]]:
+    async def fail(request: web.Request) -> web.StreamResponse:
+        reply = _reply([*b"answer", _END], await request.json())
+        change(reply["choices"][0])
+        return web.json_response(reply)
+
+    return fail
+
+
+def _set_logprobs(choice: dict[str, Any], logprob: float, more: int) -> None:
+    count = len(choice["token_ids"]) + more
+    choice["logprobs"] = {"token_logprobs": [logprob] * count}
+
+
 async def _hang(request: web.Request) -> web.StreamResponse:
     await asyncio.sleep(3600)
     raise AssertionError
@@ -189,4 +214,7 @@ _FAULTS: dict[str, Callable[[web.Request], Awaitable[web.StreamResponse | None]]
     "empty choices": _body(b'{"choices": []}'),
     "wrong types": _body(b'{"choices": [{"finish_reason": "stop", "token_ids": ["a", null]}]}'),
     "slow but good": _slow,
+    "logprobs NaN": _changed(lambda reply: _set_logprobs(reply, float("nan"), 0)),
+    "fewer logprobs than ids": _changed(lambda reply: _set_logprobs(reply, -0.5, -1)),
+    "another prompt's completion": _changed(lambda reply: reply["prompt_token_ids"].append(65)),
 }

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fault_plan import KINDS, SHARE, Deadlines, Kind, draw_faults, wall_bound
+from fault_plan import FURTHER_KINDS, KINDS, SHARE, Deadlines, Kind, draw_faults, wall_bound
 from fault_runs import Row, RunSetting, is_grading, run_row
 
 BEGIN, END = "<!-- table of faults -->", "<!-- end of table -->"
@@ -84,6 +84,9 @@ def _rows(num_episodes: int, num_parallel: int) -> Iterator[Row]:
     yield run(f"{len(harmless)} kinds together", harmless)
     yield run(f"all {len(KINDS)} kinds together", KINDS, "process")
     tenth, half = num_episodes // 10, num_episodes // 2
+    for kind in FURTHER_KINDS:
+        yield run(kind.name, [kind])
+    yield run("server restarts in the middle", [], restart_server_at=half)
     yield run("cancelled at 10 %, all kinds", harmless, stop=lambda ended: len(ended) >= tenth)
     yield run("cancelled at 50 %, all kinds", KINDS, "process", stop=lambda e: len(e) >= half)
     yield run("cancelled during grading", [], stop=is_grading, grade_seconds=0.5)
@@ -136,7 +139,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _as_json(rows: Sequence[Row], num_parallel: int) -> dict[str, Any]:
-    kinds = [dataclasses.asdict(kind) for kind in KINDS]
+    kinds = [dataclasses.asdict(kind) for kind in (*KINDS, *FURTHER_KINDS)]
     found = [dataclasses.asdict(row) | {"holds": row.holds} for row in rows]
     return {"machine": _machine(), "parallel": num_parallel, "kinds": kinds, "rows": found}
 

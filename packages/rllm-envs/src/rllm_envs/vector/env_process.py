@@ -14,7 +14,6 @@ from rllm_envs.vector.wire import decode_line, encode_line
 
 START_LIMIT_SECONDS = 120.0
 CLOSE_LIMIT_SECONDS = 2.0
-MAX_REPLY_BYTES = 64 * 2**20
 
 
 class EnvHungError(EnvProcessError):
@@ -45,6 +44,9 @@ class EnvProcess:
     Raises:
         EnvProcessError: The process cannot be started.
     """
+
+    max_reply_bytes = 64 * 2**20
+    """Longest answer that is read; a longer one fails its call."""
 
     def __init__(self) -> None:
         if os.name != "posix":
@@ -170,8 +172,8 @@ class EnvProcess:
                 raise BrokenPipeError
             parts.append(part)
             size += len(part)
-            if size > MAX_REPLY_BYTES:
-                raise EnvProcessError(f"an answer of more than {MAX_REPLY_BYTES} bytes")
+            if size > self.max_reply_bytes:
+                raise EnvProcessError(f"an answer of more than {self.max_reply_bytes} bytes")
             # The child writes one line for each request and nothing else.
             if part.endswith(b"\n"):
                 return b"".join(parts)
