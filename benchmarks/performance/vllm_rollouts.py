@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 uv run python benchmarks/performance/vllm_rollouts.py
 
-A random Qwen3 of 10M parameters, whose head is set so that a turn ends after 48 tokens on average.
+A random Qwen3 of 10M parameters, whose head is set so that a turn ends after dozens of tokens.
 AgentExecutionEngine plays episodes of four turns; then vLLM's `AsyncLLM`, the same one, is given
 the same prompts as ids and samples as many ids after each, every prompt as soon as the one before
 it in its episode has been answered. The replay has no agents, environments, templates, text or
@@ -19,7 +19,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +127,8 @@ class Clock:
         return wall, own, theirs
 
 
-def play(engine: VLLMEngine, tokenizer: Any, parallel: int, num_episodes: int) -> list[Episode]:
-    """Play episodes through the execution engine, as a user does."""
+def play(engine: VLLMEngine, tokenizer: Any, parallel: int) -> list[Episode]:
+    """Play as many episodes at once through the execution engine, as a user does."""
     execution = AgentExecutionEngine(
         agent_class=ChatAgent,
         agent_args={"system_prompt": "Answer in a few words."},
@@ -141,25 +141,28 @@ def play(engine: VLLMEngine, tokenizer: Any, parallel: int, num_episodes: int) -
         n_parallel_agents=parallel,
     )
     with execution:
-        tasks = [{"seed": i} for i in range(num_episodes)]
+        tasks = [{"seed": i} for i in range(parallel)]
         episodes = asyncio.run(execution.execute_tasks(tasks))
     assert not any(episode.failed for episode in episodes), episodes[0].error
     return episodes
 
 
-def replay(engine: VLLMEngine, turns: list[list[tuple[list[int], int]]], parallel: int) -> None:
-    """Give vLLM the prompts of each episode one after the other, `parallel` episodes at once.
+def turns_of(episodes: list[Episode]) -> list[list[tuple[list[int], int]]]:
+    """Return the prompts of each episode, each with the number of ids that were sampled."""
+    return [[(s.prompt_ids, len(s.response_ids)) for s in e.steps] for e in episodes]
+
+
+def replay(engine: VLLMEngine, turns: list[list[tuple[list[int], int]]]) -> None:
+    """Give vLLM the prompts of each episode one after the other, all episodes at once.
 
     Args:
         engine: Whose `AsyncLLM` is asked, on its own event loop.
         turns: Of each episode its prompts, each with the number of ids to sample after it.
-        parallel: Episodes in flight.
     """
     from vllm import SamplingParams, TokensPrompt
     from vllm.sampling_params import RequestOutputKind
 
     llm = engine._process.engine
-    waiting: Iterator[tuple[int, list[tuple[list[int], int]]]] = iter(list(enumerate(turns)))
 
     async def one(name: str, ids: list[int], count: int, seed: int) -> None:
         params = SamplingParams(
@@ -175,13 +178,12 @@ def replay(engine: VLLMEngine, turns: list[list[tuple[list[int], int]]], paralle
             if output.finished:
                 assert len(output.outputs[0].token_ids) == count
 
-    async def work() -> None:
-        for index, episode in waiting:
-            for turn, (ids, count) in enumerate(episode):
-                await one(f"replay-{index}-{turn}", ids, count, index * NUM_TURNS + turn)
+    async def work(index: int, episode: list[tuple[list[int], int]]) -> None:
+        for turn, (ids, count) in enumerate(episode):
+            await one(f"replay-{index}-{turn}", ids, count, index * NUM_TURNS + turn)
 
     async def everything() -> None:
-        await asyncio.gather(*(work() for _ in range(parallel)))
+        await asyncio.gather(*(work(index, episode) for index, episode in enumerate(turns)))
 
     engine._process.wait(everything())
 
@@ -199,17 +201,13 @@ def timed(engine: VLLMEngine, work: Callable[[], Any]) -> tuple[Any, tuple[float
     return result, clock.stop()
 
 
-def compare(
-    engine: VLLMEngine, tokenizer: Any, parallel: int, num_episodes: int, num_laps: int
-) -> dict[str, Any]:
+def compare(engine: VLLMEngine, tokenizer: Any, parallel: int, num_laps: int) -> dict[str, Any]:
     """Play and replay lap by lap; returns a row of figures."""
     laps = []
-    for lap in range(num_laps + 1):
-        episodes, ours = timed(engine, lambda: play(engine, tokenizer, parallel, num_episodes))
-        turns = [[(s.prompt_ids, len(s.response_ids)) for s in e.steps] for e in episodes]
-        _, bare = timed(engine, lambda turns=turns: replay(engine, turns, parallel))
-        if lap == 0:
-            continue  # both warm up
+    for _ in range(num_laps):
+        episodes, ours = timed(engine, lambda: play(engine, tokenizer, parallel))
+        turns = turns_of(episodes)
+        _, bare = timed(engine, lambda turns=turns: replay(engine, turns))
         laps.append(
             {
                 "tokens": sum(count for episode in turns for _, count in episode),
@@ -223,7 +221,6 @@ def compare(
         )
     return {
         "parallel": parallel,
-        "episodes": num_episodes,
         "ratio": statistics.median(lap["ratio"] for lap in laps),
         "cpu_ratio": statistics.median(lap["cpu_ratio"] for lap in laps),
         "laps": laps,
@@ -234,7 +231,6 @@ def main() -> None:
     """Print a Markdown table, and write the figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--parallel", type=int, nargs="+", default=[64, 256])
-    parser.add_argument("--episodes", type=int, default=512)
     parser.add_argument("--laps", type=int, default=3)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -247,8 +243,9 @@ def main() -> None:
         tokenizer = AutoTokenizer.from_pretrained(directory)
         engine = VLLMEngine(directory, max_batch_size=256, kv_cache_gib=2.0)
         try:
+            replay(engine, turns_of(play(engine, tokenizer, 8)))  # both warm up
             for parallel in options.parallel:
-                row = compare(engine, tokenizer, parallel, options.episodes, options.laps)
+                row = compare(engine, tokenizer, parallel, options.laps)
                 rows.append(row)
                 print(line_of(row), flush=True)
         finally:
