@@ -24,7 +24,8 @@ def named(path: Path) -> str:
 def test_there_are_rows_of_random_play_and_of_the_oracle() -> None:
     assert {"quick", "core", "multi-agent"} <= set(SUITES)
     for suite in SUITES:
-        assert {"random", "oracle"} <= {row["name"] for row in read_rows(RESULTS, load_suite(suite))}
+        rows = read_rows(RESULTS, load_suite(suite))
+        assert {"random", "oracle"} <= {row["name"] for row in rows}
 
 
 @pytest.mark.parametrize("path", [p for p in ROWS if p.parent.name == "quick"], ids=named)
