@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from rllm_agents.leaderboard import (
     write_between_marks,
 )
 from rllm_agents.leaderboard.figures import entry_figures
+from rllm_agents.leaderboard.provenance import num_cores
 from rllm_agents.leaderboard.rows import MAX_SEED, REFERENCES, actions_path
 
 _LARGE_BYTES = 1_000_000
@@ -195,7 +195,7 @@ def _play(
     suite: Suite, policy: Policy, settings: BenchRunSettings, *, seed: int, results: Path
 ) -> dict[str, Any]:
     """Play what is missing and write the row."""
-    workers = settings.workers or (len(os.sched_getaffinity(0)) if policy.script else 1)
+    workers = settings.workers or (num_cores() if policy.script else 1)
     run = SuiteRun(
         suite=suite,
         name=policy.name,

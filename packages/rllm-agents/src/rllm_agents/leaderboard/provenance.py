@@ -30,12 +30,18 @@ def versions() -> dict[str, str]:
     return found
 
 
+def num_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def hardware() -> dict[str, str | int | float]:
     """Return processor, cores that this process may use, memory in GiB, and system."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "processor": _processor(),
-        "cores": cores or 1,
+        "cores": num_cores(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
     }

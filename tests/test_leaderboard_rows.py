@@ -1,0 +1,66 @@
+"""The committed rows of leaderboards: they hold, and the page shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+from rllm_agents.leaderboard import leaderboard, load_suite, read_row, read_rows, verify_row
+from rllm_agents.leaderboard.table import replaced_between_marks
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "leaderboard"
+ROWS = sorted(RESULTS.glob("*/*.json"))
+SUITES = sorted({path.parent.name for path in ROWS})
+AGAIN = "play it again by `rllm bench run`, then `rllm bench table --suite SUITE page=PAGE`"
+
+
+def named(path: Path) -> str:
+    return path.relative_to(RESULTS).as_posix()
+
+
+def test_there_are_rows_of_random_play_and_of_the_oracle() -> None:
+    assert {"quick", "core", "multi-agent"} <= set(SUITES)
+    for suite in SUITES:
+        rows = read_rows(RESULTS, load_suite(suite))
+        assert {"random", "oracle"} <= {row["name"] for row in rows}
+
+
+@pytest.mark.parametrize("path", [p for p in ROWS if p.parent.name == "quick"], ids=named)
+def test_a_row_of_quick_holds(path: Path) -> None:
+    assert verify_row(path) == [], AGAIN
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [p for p in ROWS if p.parent.name != "quick"], ids=named)
+def test_a_row_of_another_suite_holds(path: Path) -> None:
+    assert verify_row(path) == [], AGAIN
+
+
+@pytest.mark.parametrize("suite", [name for name in SUITES if name != "multi-agent"])
+def test_the_oracle_reaches_every_threshold(suite: str) -> None:
+    row = read_row(RESULTS / suite / "oracle.json")
+    below = {
+        entry["id"]: (entry["score"][0], gymnasium.spec(entry["id"]).reward_threshold)
+        for entry in row["entries"]
+        if entry["score"][0] < (gymnasium.spec(entry["id"]).reward_threshold or 0.0)
+    }
+    assert below == {}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_page_shows_the_rows(suite: str) -> None:
+    page = (ROOT / "docs" / "leaderboard.md").read_text("utf-8")
+    loaded = load_suite(suite)
+    text = leaderboard(loaded, read_rows(RESULTS, loaded))
+    assert replaced_between_marks(page, suite, text) == page, AGAIN
+    assert (RESULTS / suite / "README.md").read_text("utf-8") == f"# {suite}\n\n{text}"
+
+
+def test_what_is_committed_is_small() -> None:
+    files = [path for path in RESULTS.rglob("*") if path.is_file()]
+    assert max(path.stat().st_size for path in files) < 500_000
+    assert sum(path.stat().st_size for path in files if path.suffix == ".json") < 300_000
+    assert sum(path.stat().st_size for path in files) < 2_000_000
