@@ -1,6 +1,6 @@
 """The viewer's page in a real browser, over the command that serves it.
 
-Needs the package `playwright` and a Chromium: Debian's, or the one that CHROMIUM names.
+Needs the dependency group `browser` and a Chromium: Debian's, or the one that CHROMIUM names.
 """
 
 from __future__ import annotations
