@@ -1,6 +1,6 @@
 """The viewer's page in a real browser, over the command that serves it.
 
-Needs the package `playwright` and a Chromium: Debian's, or the one that CHROMIUM names.
+Needs the dependency group `browser` and a Chromium: Debian's, or the one that CHROMIUM names.
 """
 
 from __future__ import annotations
@@ -229,8 +229,11 @@ def test_many_episodes_are_in_the_document_only_where_they_are_seen(
         page.keyboard.press("End")
         page.get_by_text(f"It is {NUM_MANY - 1}.").wait_for()
         assert page.locator(".row").count() < 100
+        page.select_option("select[name=kind]", "episodes")
         page.fill("input[name=step_min]", "9999")
+        page.select_option("select[name=descending]", "1")  # before the number is taken over
         page.get_by_text("10 of 100,000", exact=True).wait_for()
+        assert "descending=1" in page.url
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -12,19 +12,24 @@ export async function get(path, parameters = {}, signal = undefined) {
   return response.json();
 }
 
-/** Call a function now and again after each `milliseconds`, but not while nobody looks. */
+/**
+ * Call a function now and again after each `milliseconds`, but not while nobody looks.
+ *
+ * It may return after how many milliseconds it wants to be called next.
+ */
 export function poll(call, milliseconds) {
   let timer = null;
   let stopped = false;
   async function turn() {
+    let next = milliseconds;
     if (!document.hidden) {
       try {
-        await call();
+        next = (await call()) ?? milliseconds;
       } catch {
         // The next turn tries again: the server may have been stopped.
       }
     }
-    if (!stopped) timer = setTimeout(turn, milliseconds);
+    if (!stopped) timer = setTimeout(turn, next);
   }
   turn();
   return () => {

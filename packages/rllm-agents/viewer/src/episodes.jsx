@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Filters, FILTERS } from "./filters.jsx";
 import { List } from "./list.jsx";
-import { goTo } from "./place.js";
+import { goTo, readPlace } from "./place.js";
 import { useRows } from "./rows.js";
 import { COLOURINGS, mostAdvantage } from "./tokens.jsx";
 import { Transcript } from "./transcript.jsx";
@@ -16,8 +16,12 @@ function numberOf(text) {
   return /^\d+$/.test(text ?? "") ? Number(text) : null;
 }
 
+/** Change some values of the place, whatever else has changed since the last drawing. */
+function change(more) {
+  goTo("episodes", { ...readPlace().values, ...more });
+}
+
 function useKeys(values, task) {
-  const change = (more) => goTo("episodes", { ...values, ...more });
   useEffect(() => {
     function pressed(event) {
       const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
@@ -48,7 +52,6 @@ function Count({ counts, error }) {
 export function Episodes({ run, values }) {
   const rows = useRows(filtersOf(values));
   const [open, pinned] = [numberOf(values.open), numberOf(values.pinned)];
-  const change = (more) => goTo("episodes", { ...values, ...more });
   const task = useRef(null); // of the open episode
   const [advantages, setAdvantages] = useState({}); // largest of each episode that was open
   useKeys(values, task);

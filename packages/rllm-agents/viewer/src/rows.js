@@ -5,6 +5,7 @@ import { get, poll } from "./api.js";
 
 const PAGE = 100;
 const MILLISECONDS = 1000;
+const SEARCHING_MILLISECONDS = 20;
 const EMPTY = { generation: -1, total: 0, matching: 0, scanned: 0 };
 
 /**
@@ -51,7 +52,11 @@ export function useRows(query) {
   }, []);
   useEffect(() => {
     setCounts(EMPTY);
-    return poll(() => fetchPage(Math.floor(state.current.sight[0] / PAGE)), MILLISECONDS);
+    return poll(async () => {
+      await fetchPage(Math.floor(state.current.sight[0] / PAGE));
+      const { scanned, total } = state.current.counts;
+      return scanned < total ? SEARCHING_MILLISECONDS : MILLISECONDS; // a search goes on by asking
+    }, MILLISECONDS);
   }, [key]);
   useEffect(() => show(...state.current.sight), [counts]);
   const rowAt = (position) => state.current.pages.get(Math.floor(position / PAGE))?.rows[position % PAGE];

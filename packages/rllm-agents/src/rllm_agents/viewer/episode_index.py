@@ -7,9 +7,11 @@ import json
 import os
 import time
 from array import array
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -190,21 +192,32 @@ class EpisodeIndex:
         """Return how long the line of one episode is."""
         return self._length[number]
 
-    def line(self, number: int) -> bytes:
-        """Return the whole line of one episode; b"" where the file has gone meanwhile."""
-        path = self._paths[self._file[number]]
-        try:
-            handle = os.open(path, os.O_RDONLY)
-        except OSError:
-            return b""
-        try:
-            return os.pread(handle, self._length[number], self._offset[number])
-        finally:
-            os.close(handle)
+    def lines(self, first: int, stop: int) -> Iterator[bytes]:
+        """Yield the whole lines of episodes in a row; b"" where a file has gone meanwhile."""
+        with ExitStack() as stack:
+            opened, file = -1, None
+            for number in range(first, stop):
+                if self._file[number] != opened:
+                    stack.close()
+                    opened = self._file[number]
+                    file = _open(self._paths[opened])
+                    if file is not None:
+                        stack.enter_context(file)
+                if file is None:
+                    yield b""
+                else:
+                    yield os.pread(file.fileno(), self._length[number], self._offset[number])
 
     def record(self, number: int) -> dict[str, Any] | None:
         """Return one episode as it was written; None where its file was exchanged meanwhile."""
-        return parse_object(self.line(number))
+        return parse_object(next(self.lines(number, number + 1)))
+
+
+def _open(path: Path) -> BinaryIO | None:
+    try:
+        return path.open("rb")
+    except OSError:
+        return None
 
 
 def _step(value: Any, of_file: int | None) -> int:

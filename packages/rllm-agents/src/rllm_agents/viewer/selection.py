@@ -110,8 +110,8 @@ class TextSearch:
     def advance(self, index: EpisodeIndex, seconds: float) -> None:
         """Look on for about so long."""
         end = time.monotonic() + seconds
-        for number in range(self.num_scanned, len(index)):
-            self._found.append(self._is_in(index.line(number)))
+        for line in index.lines(self.num_scanned, len(index)):
+            self._found.append(self._is_in(line))
             self.num_scanned += 1
             if time.monotonic() > end:
                 return
