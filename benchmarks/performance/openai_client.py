@@ -19,14 +19,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import multiprocessing
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
-from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import aiohttp
-from transformers import AutoTokenizer
+from transformers import PreTrainedTokenizerFast
 
 from results import write_result
 from rllm_agents import AgentExecutionEngine, ChatAgent, GenerationRequest, SamplingParams
@@ -63,65 +64,6 @@ class CountingEnv(BaseEnv):
     def from_dict(info: dict) -> CountingEnv:
         """Make one; the task says nothing."""
         return CountingEnv()
-
-
-def serve(ids: list[int], port: Connection) -> None:
-    """Answer completions until the process is ended; the port goes back over the connection."""
-    choice = {
-        "index": 0,
-        "text": ANSWER,
-        "finish_reason": "stop",
-        "token_ids": ids,
-        "logprobs": {"token_logprobs": [-0.25] * len(ids)},
-    }
-    probed = {**choice, "finish_reason": "length", "token_ids": ids[:1]}
-    probed["logprobs"] = {"token_logprobs": [0.0]}
-    replies = [_http({"choices": [one]}) for one in (choice, probed)]
-    models = _http({"data": [{"id": "served", "max_model_len": 65_536}]})
-
-    class Server(asyncio.Protocol):
-        """HTTP as far as one client needs it: the next request comes after the answer."""
-
-        def connection_made(self, transport: Any) -> None:
-            self._transport, self._read = transport, b""
-
-        def data_received(self, data: bytes) -> None:
-            self._read += data
-            head, found, body = self._read.partition(b"\r\n\r\n")
-            if not found:
-                return
-            if head.startswith(b"GET"):
-                self._read = b""
-                self._transport.write(models)
-                return
-            lengths = [v for n, _, v in _headers(head) if n == b"content-length"]
-            if len(body) < int(lengths[0]):
-                return
-            self._read = b""
-            reply = replies[b'"max_tokens":1,' in body]
-            asyncio.get_running_loop().call_later(LATENCY_SECONDS, self._transport.write, reply)
-
-    async def run() -> None:
-        server = await asyncio.get_running_loop().create_server(
-            Server, "127.0.0.1", 0, backlog=2048
-        )
-        port.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-
-    asyncio.run(run())
-
-
-def _headers(head: bytes) -> list[tuple[bytes, bytes, bytes]]:
-    lines = [line.partition(b":") for line in head.split(b"\r\n")[1:]]
-    return [(name.strip().lower(), colon, value) for name, colon, value in lines]
-
-
-def _http(reply: dict) -> bytes:
-    body = json.dumps(reply).encode()
-    head = (
-        f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
 
 
 async def in_flight(num: int, work: Callable[[], Awaitable[Any]]) -> None:
@@ -217,18 +159,22 @@ def main() -> None:
     parser.add_argument("--laps", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="Write the result file.")
     arguments = parser.parse_args()
-    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    # Not AutoTokenizer, which loads torch.
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(TINY)
     ids = [*tokenizer(ANSWER)["input_ids"], tokenizer.eos_token_id]
-    here, there = multiprocessing.get_context("spawn").Pipe()
-    server = multiprocessing.get_context("spawn").Process(
-        target=serve, args=(ids, there), daemon=True
+    script = Path(__file__).with_name("loopback_server.py")
+    server = subprocess.Popen(
+        [sys.executable, str(script), ANSWER, json.dumps(ids), str(LATENCY_SECONDS)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    server.start()
     try:
-        ways = Ways(f"http://127.0.0.1:{here.recv()}/v1", tokenizer)
+        assert server.stdout is not None
+        ways = Ways(f"http://127.0.0.1:{int(server.stdout.readline())}/v1", tokenizer)
         rates = compare(ways, arguments.requests, arguments.laps)
     finally:
-        server.terminate()
+        server.kill()
+        server.wait()
     print("| way | requests per second | of bare | requests per CPU second | of bare |")
     print("|---|---|---|---|---|")
     for name, base in (
