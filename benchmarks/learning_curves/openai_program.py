@@ -27,7 +27,8 @@ NAME = "calculator-openai-program"
 @functools.cache
 def shared_client() -> AsyncOpenAI:
     """Return the client whose connections all episodes use; each has an address of its own."""
-    return AsyncOpenAI(base_url="http://unset.invalid", api_key="unset")
+    # A busy machine may take longer than the five seconds that the client gives a connection.
+    return AsyncOpenAI(base_url="http://unset.invalid", api_key="unset", timeout=600.0)
 
 
 async def play(base_url: str, api_key: str, task: dict[str, Any]) -> float:
@@ -59,7 +60,8 @@ def main() -> None:
         run_dir = Path("runs") / NAME / f"seed-{seed}"
         if not (run_dir / "summary.json").exists():
             config = {"seed": seed, "run_dir": str(run_dir)}
-            AgentTrainer(agent_class=AgentProgram(play), config=config).train()
+            is_stopped = (run_dir / "config.yaml").exists()
+            AgentTrainer(agent_class=AgentProgram(play), config=config, resume=is_stopped).train()
         runs.append(result_of(run_dir))
     seeds = " ".join(map(str, arguments.seeds))
     save(NAME, f"python benchmarks/learning_curves/openai_program.py --seeds {seeds}", runs)
