@@ -34,17 +34,22 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_intermixed_args()
     runs = [run_seed(arguments.name, seed, arguments.settings) for seed in arguments.seeds]
+    save(arguments.name, " ".join(["rllm train", *arguments.settings]), runs)
+
+
+def save(name: str, command: str, runs: list[dict[str, Any]]) -> None:
+    """Write the result of several seeds and its picture, and print the table."""
     result = {
-        "name": arguments.name,
-        "command": " ".join(["rllm train", *arguments.settings]),
+        "name": name,
+        "command": command,
         "date": date.today().isoformat(),
         "machine": f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
         "runs": runs,
     }
     RESULTS.mkdir(parents=True, exist_ok=True)
-    target = RESULTS / f"{arguments.name}.json"
+    target = RESULTS / f"{name}.json"
     target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    plot(result, RESULTS / f"{arguments.name}.png")
+    plot(result, RESULTS / f"{name}.png")
     print(f"{target}\n{report(result)}")
 
 
@@ -55,6 +60,11 @@ def run_seed(name: str, seed: int, settings: list[str]) -> dict[str, Any]:
         rllm = Path(sys.executable).with_name("rllm")
         command = [str(rllm), "train", f"seed={seed}", f"run_dir={run_dir}", *settings]
         subprocess.run(command, check=True)
+    return result_of(run_dir)
+
+
+def result_of(run_dir: Path) -> dict[str, Any]:
+    """Return the summary of a finished run with the evaluation curve."""
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     rows = read_metrics(run_dir / "metrics.jsonl")
     curve = [

@@ -190,7 +190,7 @@ class TextEnv(gymnasium.Env[str, str], ABC):
         self._is_running = not (terminated or truncated)
         reward = float(response.reward)
         base = self._info(success=terminated and reward >= 1.0, invalid=not is_text)
-        info = base | copy.deepcopy(response.info)
+        info = base | copy.deepcopy(response.info) if response.info else base
         self._show(f"> {text}")
         if response.observation:
             self._show(response.observation)

@@ -2,13 +2,14 @@
 
 import copy
 import difflib
+import functools
 import importlib.util
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import load_env_creator
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from rllm_envs.core import BaseEnv, TextEnv
 from rllm_envs.errors import EnvArgumentError, UnknownEnvError
@@ -164,19 +165,34 @@ def _make(env_id: str, env_kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     try:
         if module:
             importlib.import_module(module)
-        _check_arguments(name, env_kwargs)
-        return gymnasium.make(env_id, **env_kwargs)
+        creator = _creator(gymnasium.spec(name))
+        _check_arguments(name, creator, env_kwargs)
+        if isinstance(creator, type) and issubclass(creator, TextEnv):
+            # The check of each first call costs more than the call; TextEnv keeps the contract.
+            env_kwargs.setdefault("disable_env_checker", True)
+        return gymnasium.make(gymnasium.spec(name), **env_kwargs)
     except gymnasium.error.UnregisteredEnv as error:
         raise UnknownEnvError(_unknown_env(env_id)) from error
     except gymnasium.error.Error as error:
         raise UnknownEnvError(f"{env_id!r} cannot be made: {error}") from error
 
 
-def _check_arguments(env_id: str, env_kwargs: Mapping[str, Any]) -> None:
-    entry_point = gymnasium.spec(env_id).entry_point
-    if entry_point is None:
+def _creator(spec: EnvSpec) -> Callable[..., Any] | None:
+    """Return what makes an environment; None where it is registered without."""
+    entry_point = spec.entry_point
+    return _load_creator(entry_point) if isinstance(entry_point, str) else entry_point
+
+
+@functools.cache
+def _load_creator(entry_point: str) -> Callable[..., Any]:
+    return load_env_creator(entry_point)
+
+
+def _check_arguments(
+    env_id: str, creator: Callable[..., Any] | None, env_kwargs: Mapping[str, Any]
+) -> None:
+    if creator is None or not env_kwargs:
         return
-    creator = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
     parameters = inspect.signature(creator).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return

@@ -27,6 +27,7 @@ ID_FIELDS = ("id", "unique_id", "task_id")
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz")
 
 _TEST_BYTE_LIMIT = 32
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def canonical_json(task: Mapping[str, Any]) -> str:
@@ -36,7 +37,7 @@ def canonical_json(task: Mapping[str, Any]) -> str:
         TaskError: The task holds something that is not JSON.
     """
     try:
-        return json.dumps(task, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return _CANONICAL.encode(task)
     except (TypeError, ValueError, RecursionError) as error:
         raise TaskError(f"a task must be JSON, got {excerpt(task)}: {error}") from None
 

@@ -151,7 +151,7 @@ class OpenAIEngine:
                 answers something that is no completion of it; or it names an adapter.
         """
         refuse_adapter(request)
-        served = await self._served.get()
+        served = self._served.value or await self._served.get()
         if self._mode == "chat" or (self._mode == "auto" and request.prompt_ids is None):
             return await self._chat.complete(served.name, request)
         if not request.prompt_ids:
@@ -159,7 +159,10 @@ class OpenAIEngine:
                 "token mode needs prompt_ids with at least one id; give the execution engine the "
                 "model's tokenizer"
             )
-        if not await self._gives_tokens.get(request.prompt_ids[0]):
+        gives_tokens = self._gives_tokens.value
+        if gives_tokens is None:
+            gives_tokens = await self._gives_tokens.get(request.prompt_ids[0])
+        if not gives_tokens:
             return await self._chat.complete(served.name, request)
         return await self._complete(served.name, request)
 

@@ -45,6 +45,7 @@ _FIRST_BACKOFF_SECONDS = 0.5
 _MAX_BACKOFF_SECONDS = 30.0
 _MAX_RETRY_AFTER_SECONDS = 60.0
 _MIN_SECRET_CHARACTERS = 4
+_JSON_HEADERS = {"Content-Type": "application/json"}
 _UNPRINTABLE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\ud800-\udfff]+"
 )
@@ -100,6 +101,9 @@ class OpenAIClient:
         if settings.api_key is not None:
             headers["Authorization"] = f"Bearer {settings.api_key}"
         self._sessions = LoopSessions(headers, settings.max_connections)
+        seconds = settings.request_timeout
+        self._post_timeout = _timeout(seconds)
+        self._get_timeout = _timeout(min(seconds, _GET_SECONDS))
         self._jitter = random.Random()
 
     async def ask(
@@ -165,23 +169,21 @@ class OpenAIClient:
 
     async def _attempt(self, path: str, data: bytes | None) -> Any:
         here = await self._sessions.of_this_loop()
-        seconds = self._settings.request_timeout
-        if data is None:
-            seconds = min(seconds, _GET_SECONDS)
+        timeout = self._get_timeout if data is None else self._post_timeout
         async with here.slots:
             try:
                 async with here.session.request(
                     "GET" if data is None else "POST",
                     self._base_url + path,
                     data=data,
-                    headers=None if data is None else {"Content-Type": "application/json"},
-                    timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS),
+                    headers=None if data is None else _JSON_HEADERS,
+                    timeout=timeout,
                     proxy=self._proxy,
                     allow_redirects=False,
                 ) as response:
                     raw = await _read_bounded(response)
             except TimeoutError as error:
-                problem = f"no answer within {seconds:g} seconds"
+                problem = f"no answer within {timeout.total:g} seconds"
                 raise TransientError(problem, reason=_Reason.LLM_TIMEOUT) from error
             except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
                 raise EngineError(self.clean(f"cannot connect: {error}")) from error
@@ -233,6 +235,11 @@ async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
             response.close()
             raise BadReplyError(f"the reply has more than {_MAX_REPLY_BYTES} bytes")
     return bytes(chunks)
+
+
+def _timeout(seconds: float) -> aiohttp.ClientTimeout:
+    """Return the bounds of one attempt."""
+    return aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
 
 
 def _encode(body: Mapping[str, Any]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -172,6 +173,9 @@ def _read_ids(given: Any) -> tuple[int, ...]:
         raise BadReplyError(
             f"token_ids of the completion are {_excerpt(given)}; a list was expected"
         )
+    # All at once; one by one only to name what is wrong.
+    if set(map(type, given)) == {int} and min(given) >= 0 and max(given) < _MAX_TOKEN_ID:
+        return tuple(given)
     for index, token_id in enumerate(given):
         if type(token_id) is not int or not 0 <= token_id < _MAX_TOKEN_ID:
             raise BadReplyError(
@@ -188,6 +192,10 @@ def _read_logprobs(given: Any, count: int) -> tuple[float, ...]:
         )
     if len(given) != count:
         raise BadReplyError(f"the completion has {len(given)} logprobs for {count} token ids")
+    # NaN makes the sum NaN, for which no comparison holds.
+    are_finite = set(map(type, given)) == {float} and sum(given) > -math.inf
+    if are_finite and min(given) >= _MIN_LOGPROB and max(given) <= 0.0:
+        return tuple(given)
     for index, logprob in enumerate(given):
         is_number = type(logprob) in (int, float)
         if not is_number or not _MIN_LOGPROB <= logprob <= _LOGPROB_TOLERANCE:

@@ -1,5 +1,6 @@
 """``rllm/FrozenLake-v0``: cross a frozen lake without falling into a hole."""
 
+import functools
 from collections import deque
 
 import numpy as np
@@ -86,7 +87,7 @@ class FrozenLakeEnv(MoveEnv):
         """Return a random lake that can be crossed."""
         while True:
             is_hole = self.np_random.random((self.size, self.size)) < HOLE_SHARE
-            rows = ["".join("H" if hole else "F" for hole in row) for row in is_hole]
+            rows = ["".join("FH"[hole] for hole in row) for row in is_hole.tolist()]
             rows[0] = "S" + rows[0][1:]
             rows[-1] = rows[-1][:-1] + "G"
             if shortest_way(rows, (0, 0)):
@@ -173,18 +174,39 @@ def step_from(rows: list[str], place: tuple[int, int], move: str) -> tuple[int, 
 
 def shortest_way(rows: list[str], start: tuple[int, int]) -> list[str]:
     """Return the moves of a shortest way to the goal that avoids holes; empty where none is."""
-    ways: dict[tuple[int, int], list[str]] = {start: []}
+    before: dict[tuple[int, int], tuple[tuple[int, int], str]] = {}
+    neighbours = _neighbours(len(rows), len(rows[0]))
     queue = deque([start])
     while queue:
         place = queue.popleft()
         if rows[place[0]][place[1]] == "G":
-            return ways[place]
-        for move in DIRECTIONS:
-            after = step_from(rows, place, move)
-            if after not in ways and rows[after[0]][after[1]] != "H":
-                ways[after] = [*ways[place], move]
+            way = []
+            while place != start:
+                place, move = before[place]
+                way.append(move)
+            return way[::-1]
+        for move, after in neighbours[place]:
+            if after not in before and after != start and rows[after[0]][after[1]] != "H":
+                before[after] = place, move
                 queue.append(after)
     return []
+
+
+@functools.lru_cache(maxsize=MAX_SIZE**2)
+def _neighbours(
+    height: int, width: int
+) -> dict[tuple[int, int], tuple[tuple[str, tuple[int, int]], ...]]:
+    """Return the moves that lead away from each place, with where they lead."""
+    empty = [" " * width] * height
+    places = [(row, column) for row in range(height) for column in range(width)]
+    return {
+        place: tuple(
+            (move, after)
+            for move in DIRECTIONS
+            if (after := step_from(empty, place, move)) != place
+        )
+        for place in places
+    }
 
 
 def success_probabilities(rows: list[str], num_moves: int) -> np.ndarray:
