@@ -54,9 +54,10 @@ TRAIN = (
     f"env.dataset={RUNS / 'nim-train.jsonl'}",
     f"env.eval_dataset={RUNS / 'nim-held-out.jsonl'}",
     "model.lora_rank=0",
-    "num_steps=16",
-    "learner.learning_rate=1e-3",
-    "eval.every_steps=8",
+    "num_steps=14",
+    "learner.learning_rate=5e-4",
+    "learner.warmup_updates=2",
+    "eval.every_steps=7",
     "tasks_per_step=16",
     "rollout.max_response_length=700",
 )
