@@ -84,6 +84,7 @@ def test_over_actors_players_learn_as_in_one_process(cluster: None, tmp_path: Pa
             "algorithm": {"group_size": 4},
             "eval": {"num_tasks": 2, "every_steps": 9, "greedy": False},
             "tracking": {"tensorboard": False},
+            "rollout": {"max_response_length": 24},
             "run_dir": str(run),
         },
         players=PLAYERS,
@@ -93,6 +94,7 @@ def test_over_actors_players_learn_as_in_one_process(cluster: None, tmp_path: Pa
         .environment(game["id"], env_config=game["kwargs"])
         .players(PLAYERS)
         .model("tiny")
+        .rollout(max_response_length=24)
         .engine(num_engines=1)
         .env_runners(num_env_runners=1)
         .learners(num_learners=1)

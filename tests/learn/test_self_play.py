@@ -20,7 +20,7 @@ SMALL = {
     "algorithm": {"group_size": 2},
     "checkpoint": {"every_steps": 1},
     "tracking": {"tensorboard": False},
-    "rollout": {"max_response_length": 300, "max_prompt_length": 400},
+    "rollout": {"max_response_length": 24},
 }
 GAME = {
     **SMALL,
