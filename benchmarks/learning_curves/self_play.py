@@ -54,10 +54,12 @@ TRAIN = (
     f"env.dataset={RUNS / 'nim-train.jsonl'}",
     f"env.eval_dataset={RUNS / 'nim-held-out.jsonl'}",
     "model.lora_rank=0",
-    "num_steps=16",
-    "learner.learning_rate=1e-3",
+    "num_steps=24",
+    "learner.learning_rate=5e-4",
+    "learner.warmup_updates=2",
     "eval.every_steps=8",
-    "tasks_per_step=16",
+    "checkpoint.every_steps=4",
+    "tasks_per_step=8",
     "rollout.max_response_length=700",
 )
 
@@ -138,7 +140,8 @@ def run_seed(name: str, seed: int, settings: list[str]) -> dict[str, Any]:
     """Train once and return the scores against each opponent before and after, and the curve."""
     run_dir = RUNS / name / f"seed-{seed}"
     if not (run_dir / "summary.json").exists():
-        rllm("train", f"seed={seed}", f"run_dir={run_dir}", *settings)
+        begun = ["--resume"] if (run_dir / "checkpoints").is_dir() else []
+        rllm("train", *begun, f"seed={seed}", f"run_dir={run_dir}", *settings)
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     rows = read_metrics(run_dir / "metrics.jsonl")
     curve = [

@@ -111,6 +111,31 @@ def test_a_completion_that_is_being_sampled_ends_with_the_weights_it_began_with(
     asyncio.run(main())
 
 
+def test_no_request_waits_for_ever_where_weights_come_all_the_time(checkpoint: Path) -> None:
+    async def main() -> None:
+        engine = NamedWeightsEngine(Model(), checkpoint, {"red": None})
+
+        async def push() -> None:
+            for version in range(1, 30):
+                await engine.load_weights(
+                    {"a.weight": full(version), "red:b.weight": full(version)}, version=version
+                )
+                await asyncio.sleep(0.001)
+
+        names = ["", "red"] * 60
+        async with asyncio.timeout(20.0):
+            pushed = asyncio.create_task(push())
+            completions = await asyncio.gather(*(engine.generate(asked(n)) for n in names))
+            await pushed
+        for name, completion in zip(names, completions, strict=True):
+            version = completion.weights_version
+            first = version if name == "" else 0
+            second = version if name == "red" and version else 1
+            assert completion.text == f"{first} {second}"
+
+    asyncio.run(main())
+
+
 def test_an_adapter_of_a_directory_is_merged_once_and_frozen(
     checkpoint: Path, tmp_path: Path
 ) -> None:

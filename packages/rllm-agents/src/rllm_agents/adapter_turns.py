@@ -75,8 +75,9 @@ class AdapterTurns:
 
     def _may_enter(self, ticket: object, name: str | None) -> bool:
         is_held = self._holder.adapter == name
-        if ticket in self._admitted and is_held:
-            return True
+        if ticket in self._admitted:
+            # Newer weights of the adapter may have come since; then the first one loads them.
+            return is_held or not self._num_users
         is_first = next(iter(self._waiting)) is ticket
         # Those who were admitted to the present adapter and have not entered yet come first.
         return is_first and (is_held or not (self._num_users or self._admitted))

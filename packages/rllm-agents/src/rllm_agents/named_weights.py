@@ -60,8 +60,8 @@ class NamedWeightsEngine:
 
     @property
     def weights_version(self) -> int:
-        """Version of the set "policy"."""
-        return self._sets[POLICY][1]
+        """Highest version of a set."""
+        return max(version for _, version in self._sets.values())
 
     @property
     def max_model_length(self) -> int | None:

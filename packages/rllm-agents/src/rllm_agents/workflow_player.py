@@ -95,6 +95,7 @@ class WorkflowPlayer:
                     "get_model_response(messages, trajectory=...)"
                 )
         if episode.failed:
+            episode.is_correct = False
             for trajectory in episode.trajectories:
                 trajectory.reward = None
         return episode

@@ -91,6 +91,10 @@ class AgentTrainer:
         settings, agents = split_players(players)
         if settings:
             self.config = replace(self.config, players={**self.config.players, **settings})
+        if workflow_class is not None:
+            # What the run, its directory and its summary are called after.
+            name = getattr(workflow_class, "__name__", type(workflow_class).__name__)
+            self.config = replace(self.config, env=replace(self.config.env, id=name))
         given = GivenPlayers(
             agent_class, env_class, agent_args, env_args, workflow_class, workflow_args, agents
         )

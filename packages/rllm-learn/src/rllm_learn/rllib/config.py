@@ -216,7 +216,7 @@ class LLMAlgorithmConfig(PlayersConfig):
             ConfigError: Naming the option, and what to use instead.
         """
         check_rllib_options(self)
-        if self.env is None and self.workflow_class is None:
+        if self.env is None:
             raise ConfigError('say what is learned: .environment("rllm/Calculator-v0")')
         if self.lr is not None and not isinstance(self.lr, int | float):
             raise ConfigError(f"lr must be a number or None, got {self.lr!r}")

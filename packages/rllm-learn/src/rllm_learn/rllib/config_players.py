@@ -53,6 +53,7 @@ class PlayersConfig(AlgorithmConfig):
             workflow_args: Its keyword arguments.
         """
         self.workflow_class, self.workflow_args = workflow_class, workflow_args
+        self.env = getattr(workflow_class, "__name__", type(workflow_class).__name__)
         return self
 
     def players(
