@@ -28,7 +28,7 @@ SMALL = {
     "eval": {"num_tasks": 8, "every_steps": 2},
     "checkpoint": {"every_steps": 2},
     "rollout": {"max_response_length": 64},
-    "tracking": {"tensorboard": False},
+    "tracking": {"to": []},
 }
 
 

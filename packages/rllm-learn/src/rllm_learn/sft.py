@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,8 +33,10 @@ from rllm_learn.settings import (
     policy_spec,
     update_rule,
 )
+from rllm_learn.trackers import open_trackers, require_trackers
 from rllm_learn.tracking import MetricsWriter
 
+FIGURES = {"loss": "sft/loss", "entropy": "sft/entropy", "gradient norm": "sft/grad_norm"}
 UNTRAINED = "tiny-untrained"
 """`model.path` of the tiny model with random weights."""
 
@@ -55,6 +58,7 @@ def train_supervised(config: SFTConfig) -> dict[str, Any]:
     apply_torch_threads(config.torch_threads, config.model.path)
     path = Path(config.run_dir) if config.run_dir else run_dir.default_run_dir("sft")
     run_dir.check_unused(path)
+    require_trackers(config.tracking)
     with TemporaryDirectory() as temporary:
         model_path = _model_path(config, Path(temporary))
         tokenizer = load_tokenizer(model_path)
@@ -89,17 +93,20 @@ def _imitate(
     learner: Learner, batches: Iterator[list[TokenSequence]], path: Path, config: SFTConfig
 ) -> float:
     """Take all updates and return the loss of the last."""
-    writer = MetricsWriter(path, tensorboard=config.tracking.tensorboard)
-    loss = float("nan")
-    with Display(config.num_updates, unit="update") as display:
-        for update in range(1, config.num_updates + 1):
-            report = learner.update(next(batches), imitation_loss)
-            loss = report.metrics["loss"]
-            # There is no sampler here whose logprobs could be compared.
-            metrics = {k: v for k, v in report.metrics.items() if "sampler_gap" not in k}
-            writer.write(update, {f"sft/{k}": v for k, v in metrics.items()})
-            display.step(update, {"loss": loss})
-    writer.close()
+    loss, update = float("nan"), 0
+    with Display(config.num_updates, unit="update", figures=FIGURES) as display:
+        trackers = open_trackers(config.tracking, path, asdict(config))
+        writer = MetricsWriter(path, trackers, warn=display.line)
+        try:
+            for update in range(1, config.num_updates + 1):
+                report = learner.update(next(batches), imitation_loss)
+                loss = report.metrics["loss"]
+                # There is no sampler here whose logprobs could be compared.
+                metrics = {k: v for k, v in report.metrics.items() if "sampler_gap" not in k}
+                writer.write(update, {f"sft/{k}": v for k, v in metrics.items()})
+                display.step(update, writer.rows)
+        finally:
+            writer.close(finished=update == config.num_updates)
     return loss
 
 

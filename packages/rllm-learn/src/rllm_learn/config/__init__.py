@@ -8,7 +8,7 @@ from hydra.core.config_store import ConfigStore
 
 from rllm_learn.algorithms import ALGORITHMS
 from rllm_learn.config.loading import load_config, to_settings
-from rllm_learn.config.schema import SFTConfig, TrainerConfig
+from rllm_learn.config.schema import TRACKERS, SFTConfig, TrackingConfig, TrainerConfig
 
 _store = ConfigStore.instance()
 _store.store(name="trainer_schema", node=TrainerConfig)
@@ -16,4 +16,11 @@ _store.store(name="sft_schema", node=SFTConfig)
 for _name, (_settings, _) in ALGORITHMS.items():
     _store.store(group="algorithm", name=_name, node=_settings)
 
-__all__ = ["SFTConfig", "TrainerConfig", "load_config", "to_settings"]
+__all__ = [
+    "TRACKERS",
+    "SFTConfig",
+    "TrackingConfig",
+    "TrainerConfig",
+    "load_config",
+    "to_settings",
+]

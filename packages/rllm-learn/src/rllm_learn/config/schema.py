@@ -13,6 +13,10 @@ from rllm_learn.algorithms import AlgorithmConfig
 from rllm_learn.errors import ConfigError, require
 
 DTYPES = ("float32", "bfloat16", "float16")
+TRACKERS = {"tensorboard": "", "wandb": "init", "mlflow": "MlflowClient"}
+"""What `tracking.to` may name, and what a working library of that name has."""
+
+_UNSET = "null unless tracking.to names {} mlflow"
 
 
 @dataclass
@@ -196,11 +200,15 @@ class EvalConfig:
     """Steps between evaluations; there is one before the first step and one after the last."""
     greedy: bool = True
     """Also evaluate greedy decoding, beside sampling at `rollout.temperature`."""
+    samples_per_task: int = 1
+    """Sampled episodes of each held-out task; above 1, pass@k is reported for that k too."""
 
     def __post_init__(self) -> None:
         """Check ranges; raises ConfigError."""
         require(self.num_tasks >= 1, "eval.num_tasks", self.num_tasks, ">= 1")
         require(self.every_steps >= 1, "eval.every_steps", self.every_steps, ">= 1")
+        samples = self.samples_per_task
+        require(samples >= 1, "eval.samples_per_task", samples, ">= 1")
 
 
 @dataclass
@@ -222,8 +230,34 @@ class CheckpointConfig:
 class TrackingConfig:
     """Where metrics go, beside `metrics.jsonl`."""
 
-    tensorboard: bool = True
-    """Write TensorBoard events."""
+    to: list[str] = field(default_factory=lambda: ["tensorboard"])
+    """Of tensorboard, wandb and mlflow, for example [tensorboard,wandb]; [] for none. The last two
+    need the extra of their name."""
+    project: str | None = None
+    """With wandb or mlflow: W&B's project, MLflow's experiment; null is `rllm`."""
+    run_name: str | None = None
+    """With wandb or mlflow: the run's name there; null is the name of the run directory."""
+    mlflow_uri: str | None = None
+    """With mlflow: its tracking store, for example sqlite:///mlflow.db or http://host:5000; null is
+    MLflow's own choice, such as the environment variable MLFLOW_TRACKING_URI."""
+
+    def __post_init__(self) -> None:
+        """Refuse unknown names, and settings without an effect.
+
+        Raises:
+            ConfigError: With the setting, its value and what is allowed.
+        """
+        for name in self.to:
+            allowed = f"of {', '.join(TRACKERS)}; metrics.jsonl is always written"
+            require(name in TRACKERS, "tracking.to", name, allowed)
+        require(len(set(self.to)) == len(self.to), "tracking.to", self.to, "without repetition")
+        has_runs = "wandb" in self.to or "mlflow" in self.to
+        for name in ("project", "run_name"):
+            value = getattr(self, name)
+            require(has_runs or value is None, f"tracking.{name}", value, _UNSET.format("wandb or"))
+            require(value != "", f"tracking.{name}", value, "a name, or null")
+        uri = self.mlflow_uri
+        require("mlflow" in self.to or uri is None, "tracking.mlflow_uri", uri, _UNSET.format(""))
 
 
 @dataclass

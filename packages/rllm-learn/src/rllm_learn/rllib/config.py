@@ -60,7 +60,7 @@ class LLMAlgorithmConfig(AlgorithmConfig):
         self.learner_settings: dict[str, Any] = {}
         self.algorithm_settings: dict[str, Any] = {}
         self.tasks_per_step = defaults.tasks_per_step
-        self.plays_greedy = defaults.eval.greedy
+        self.evaluation_settings: dict[str, Any] = {}
         self.num_engines = 0
         self.num_cpus_per_engine = 0.5
         self.num_gpus_per_engine = 0.0
@@ -191,16 +191,21 @@ class LLMAlgorithmConfig(AlgorithmConfig):
         self.learner_settings = {**self.learner_settings, **of_learner}
         return self
 
-    def evaluation(self, *, greedy: bool = _UNSET, **settings: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def evaluation(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, *, greedy: bool = _UNSET, samples_per_task: int = _UNSET, **settings: Any
+    ) -> Self:
         """Say when and on what it is judged: RLlib's method, in episodes.
 
         Args:
             greedy: Whether held-out tasks are also played greedily.
+            samples_per_task: Sampled episodes of each; above 1, pass@k is reported too.
             settings: RLlib's `evaluation_interval`, `evaluation_duration` (held-out tasks) and
                 `evaluation_num_env_runners`.
         """
         super().evaluation(**settings)
-        self.plays_greedy = _given(greedy, self.plays_greedy)
+        given = {"greedy": greedy, "samples_per_task": samples_per_task}
+        own = {name: value for name, value in given.items() if value is not _UNSET}
+        self.evaluation_settings = {**self.evaluation_settings, **own}
         return self
 
     def fault_tolerance(
@@ -283,7 +288,7 @@ class LLMAlgorithmConfig(AlgorithmConfig):
                 "minibatch_sequences": self.minibatch_size or 0,
                 **self.learner_settings,
             },
-            "eval": {"num_tasks": self.evaluation_duration, "greedy": self.plays_greedy},
+            "eval": {"num_tasks": self.evaluation_duration, **self.evaluation_settings},
             "tasks_per_step": self.tasks_per_step,
             "seed": self.seed or 0,
         }
