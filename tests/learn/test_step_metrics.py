@@ -66,6 +66,14 @@ def test_reward_parts_are_means_of_the_numbers_that_graders_and_workflows_give()
     }
 
 
+def test_what_the_engine_measured_is_no_part_of_the_reward():
+    measured = {"llm_seconds": 2.0, "total_seconds": 3.0, "num_steps": 4.0, "drafts": 1.0}
+    metrics = episode_metrics([played(1.0, 1, metrics=measured), played(1.0, 1)])
+    assert metrics["time/episode_llm_seconds"] == 2.0
+    assert metrics["time/episode_total_seconds"] == 3.0
+    assert [name for name in metrics if name.startswith("reward/")] == ["reward/drafts"]
+
+
 def test_each_players_reward_is_a_part():
     episode = Episode(
         termination_reason=TerminationReason.ENV_DONE,

@@ -24,8 +24,10 @@ from rllm_learn.sampler import PlanSampler, push_weights
 from rllm_learn.settings import (
     apply_torch_threads,
     load_policy_of,
+    load_teacher,
     load_tokenizer,
     policy_spec,
+    teacher_spec,
     update_rule,
 )
 from rllm_learn.task_sources import TaskSource
@@ -85,6 +87,7 @@ def assemble(
     apply_torch_threads(config.torch_threads, config.model.path)
     spec = policy_spec(config.model, resolve_model_path(config.model.path), seed=config.seed)
     tokenizer = load_tokenizer(spec.path)
+    teacher = teacher_spec(config.algorithm, spec)
     rule = update_rule(
         config.learner,
         config.model,
@@ -124,6 +127,7 @@ def assemble(
             rule,
             exports_adapter=publishes_adapter,
             keeps_reference=keeps_reference(config),
+            teacher=load_teacher(teacher),
         ),
         tasks=sets.training,
         eval_tasks=sets.held_out,

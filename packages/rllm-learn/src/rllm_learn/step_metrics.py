@@ -14,6 +14,8 @@ from rllm_agents import Episode
 
 PHASES = ("sample", "score", "learn", "sync")
 """What a step's time is split into; what is left is bookkeeping."""
+_OF_THE_ENGINE = {"num_steps", "prompt_tokens", "response_tokens"}
+"""What engines put into an episode's metrics and is counted here from its tokens."""
 MAX_NAMES = 24
 """Different names from users' environments that are reported of one step."""
 _NAME_LENGTH = 60
@@ -42,6 +44,7 @@ def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
         "train/response_tokens_max": float(max(tokens, default=0)),
         **{f"ended/{name}": count / len(episodes) for name, count in reasons.items()},
         **{f"reward/{name}": value for name, value in reward_parts(judged).items()},
+        **_episode_seconds(judged),
     }
 
 
@@ -115,7 +118,9 @@ class TimeSplit:
 
 def _parts(episode: Episode) -> Iterator[tuple[str, Any]]:
     """Yield names and values, which come from users' code: anything at all."""
-    yield from episode.metrics.items()
+    for name, value in episode.metrics.items():
+        if name not in _OF_THE_ENGINE and not name.endswith("_seconds"):
+            yield name, value
     if len(episode.trajectories) > 1:
         for trajectory in episode.trajectories:
             if trajectory.reward is not None:
@@ -127,6 +132,16 @@ def _parts(episode: Episode) -> Iterator[tuple[str, Any]]:
             for name, value in metadata.items():
                 if not isinstance(value, str) or name == "outcome":
                     yield str(name), value
+
+
+def _episode_seconds(episodes: Sequence[Episode]) -> dict[str, float]:
+    """Return how long an episode waited for what, as its engine measured it: means."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for episode in episodes:
+        for name in ("llm_seconds", "env_seconds", "total_seconds"):
+            if name in episode.metrics:
+                seconds[f"time/episode_{name}"].append(episode.metrics[name])
+    return {name: math.fsum(values) / len(values) for name, values in seconds.items()}
 
 
 def _clean(name: str) -> str:

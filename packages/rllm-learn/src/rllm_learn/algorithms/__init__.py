@@ -6,6 +6,8 @@ from typing import Any
 from rllm_learn.algorithms.base import Algorithm, AlgorithmConfig, Credit, PlannedRollout
 from rllm_learn.algorithms.cispo import CISPO, CISPOConfig
 from rllm_learn.algorithms.dapo import DAPO, DAPOConfig
+from rllm_learn.algorithms.distillation import Distillation, DistillationConfig
+from rllm_learn.algorithms.dpo import DPO, DPOConfig
 from rllm_learn.algorithms.dr_grpo import DrGRPO, DrGRPOConfig
 from rllm_learn.algorithms.grpo import GRPO, GRPOConfig
 from rllm_learn.algorithms.gspo import GSPO, GSPOConfig
@@ -13,6 +15,7 @@ from rllm_learn.algorithms.policy_gradient import PolicyGradientConfig
 from rllm_learn.algorithms.reinforce import REINFORCE, REINFORCEConfig
 from rllm_learn.algorithms.reinforce_plus_plus import REINFORCEPlusPlus, REINFORCEPlusPlusConfig
 from rllm_learn.algorithms.remax import ReMax, ReMaxConfig
+from rllm_learn.algorithms.rft import RFT, RFTConfig
 from rllm_learn.algorithms.rloo import RLOO, RLOOConfig
 
 ALGORITHMS: dict[str, tuple[type[AlgorithmConfig], Callable[[Any], Algorithm]]] = {
@@ -25,6 +28,9 @@ ALGORITHMS: dict[str, tuple[type[AlgorithmConfig], Callable[[Any], Algorithm]]] 
     "remax": (ReMaxConfig, ReMax),
     "reinforce": (REINFORCEConfig, REINFORCE),
     "reinforce_plus_plus": (REINFORCEPlusPlusConfig, REINFORCEPlusPlus),
+    "rft": (RFTConfig, RFT),
+    "dpo": (DPOConfig, DPO),
+    "distillation": (DistillationConfig, Distillation),
 }
 """Name in a configuration -> (settings, algorithm that takes them)."""
 
@@ -38,15 +44,20 @@ __all__ = [
     "ALGORITHMS",
     "CISPO",
     "DAPO",
+    "DPO",
     "GRPO",
     "GSPO",
     "REINFORCE",
+    "RFT",
     "RLOO",
     "Algorithm",
     "AlgorithmConfig",
     "CISPOConfig",
     "Credit",
     "DAPOConfig",
+    "DPOConfig",
+    "Distillation",
+    "DistillationConfig",
     "DrGRPO",
     "DrGRPOConfig",
     "GRPOConfig",
@@ -56,6 +67,7 @@ __all__ = [
     "REINFORCEConfig",
     "REINFORCEPlusPlus",
     "REINFORCEPlusPlusConfig",
+    "RFTConfig",
     "RLOOConfig",
     "ReMax",
     "ReMaxConfig",

@@ -26,6 +26,8 @@ class Scores:
     nobody asked."""
     reference: tuple[float, ...] | None = None
     """Logprobs under the model as it was loaded, likewise."""
+    teacher: tuple[float, ...] | None = None
+    """Logprobs under another model, the teacher, likewise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ class Learner:
         *,
         exports_adapter: bool = False,
         keeps_reference: bool = False,
+        teacher: nn.Module | None = None,
         ranks: Ranks | None = None,
     ):
         """Take a policy, as `load_policy` made it, and build its optimizer.
@@ -93,6 +94,8 @@ class Learner:
             exports_adapter: Whether `export_weights` returns LoRA matrices and not merged weights.
             keeps_reference: Whether `score` may be asked for the model as it is now: a frozen copy
                 where all parameters learn; with LoRA, no copy but the model without its adapters.
+            teacher: A causal language model with the same vocabulary, on the policy's device, that
+                `score` may be asked for; it is never changed.
             ranks: The group that this learner is one of; None: it learns alone. All ranks start
                 from the same policy and rule, and stay equal.
         """
@@ -107,6 +110,11 @@ class Learner:
         if self._reference is not None:
             self._reference_scorer = Scorer(self._reference, temperature=rule.temperature)
         self._keeps_reference = keeps_reference
+        self._teacher_scorer: Scorer | None = None
+        if teacher is not None:
+            self._teacher_scorer = Scorer(
+                teacher.requires_grad_(False), temperature=rule.temperature
+            )
         self.rule = rule
         self.parameters = trainable_parameters(policy)
         self.device = next(iter(self.parameters.values())).device
@@ -121,18 +129,21 @@ class Learner:
 
     @torch.no_grad()
     def score(self, sequences: Sequence[SampledSequence], kinds: Collection[str]) -> list[Scores]:
-        """Return what the policy, or the reference, says of sequences, in their order.
+        """Return what the policy, the reference or the teacher says of sequences, in their order.
 
         A learner scores all sequences that it is given, also one of several ranks.
 
         Args:
             sequences: In any order.
-            kinds: Of "policy", the policy as it is, and "reference", the model as it was when this
-                learner was made.
+            kinds: Of "policy", the policy as it is, "reference", the model as it was when this
+                learner was made, and "teacher".
 
         Raises:
-            ValueError: The reference is asked for but was not kept.
+            ValueError: The reference is asked for but was not kept, or a teacher where there is
+                none.
         """
+        if "teacher" in kinds and self._teacher_scorer is None:
+            raise ValueError("the learner has no teacher; make it with teacher=model")
         if "reference" in kinds and not self._keeps_reference:
             raise ValueError("the learner keeps no reference; make it with keeps_reference=True")
         found: dict[int, dict[str, tuple[float, ...]]] = defaultdict(dict)
@@ -150,6 +161,8 @@ class Learner:
     def _predict(self, batch: TokenBatch, kind: str) -> PolicyOutput:
         if kind == "policy":
             return self._scorer(batch)
+        if kind == "teacher" and self._teacher_scorer is not None:
+            return self._teacher_scorer(batch)
         if self._reference is not None:
             return self._reference_scorer(batch)
         with without_adapters(self.policy):

@@ -60,7 +60,7 @@ class LLMAlgorithmConfig(AlgorithmConfig):
         self.learner_settings: dict[str, Any] = {}
         self.algorithm_settings: dict[str, Any] = {}
         self.tasks_per_step = defaults.tasks_per_step
-        self.evaluation_settings: dict[str, Any] = {}
+        self.judging_settings: dict[str, Any] = {}
         self.num_engines = 0
         self.num_cpus_per_engine = 0.5
         self.num_gpus_per_engine = 0.0
@@ -205,7 +205,7 @@ class LLMAlgorithmConfig(AlgorithmConfig):
         super().evaluation(**settings)
         given = {"greedy": greedy, "samples_per_task": samples_per_task}
         own = {name: value for name, value in given.items() if value is not _UNSET}
-        self.evaluation_settings = {**self.evaluation_settings, **own}
+        self.judging_settings = {**self.judging_settings, **own}
         return self
 
     def fault_tolerance(
@@ -288,7 +288,7 @@ class LLMAlgorithmConfig(AlgorithmConfig):
                 "minibatch_sequences": self.minibatch_size or 0,
                 **self.learner_settings,
             },
-            "eval": {"num_tasks": self.evaluation_duration, **self.evaluation_settings},
+            "eval": {"num_tasks": self.evaluation_duration, **self.judging_settings},
             "tasks_per_step": self.tasks_per_step,
             "seed": self.seed or 0,
         }

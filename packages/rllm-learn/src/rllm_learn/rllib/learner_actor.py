@@ -14,7 +14,7 @@ from rllm_learn.core.batch import SampledSequence, Scores, TokenSequence
 from rllm_learn.core.learner import Learner, LossFunction, UpdateReport, UpdateRule
 from rllm_learn.core.model import PolicySpec
 from rllm_learn.core.parallel import ProcessGroupRanks
-from rllm_learn.settings import load_policy_of
+from rllm_learn.settings import load_policy_of, load_teacher
 
 
 class LearnerActor:
@@ -46,6 +46,7 @@ class LearnerActor:
         *,
         exports_adapter: bool,
         keeps_reference: bool,
+        teacher: PolicySpec | None,
         size: int,
         address: str,
         timeout_seconds: float,
@@ -57,6 +58,7 @@ class LearnerActor:
             rule: How it learns.
             exports_adapter: See `Learner`.
             keeps_reference: See `Learner`.
+            teacher: The model to score with beside the policy; None for none.
             size: Ranks of the group; 1 needs no group.
             address: Where rank 0 listens.
             timeout_seconds: After which a rank that waits for others gives up.
@@ -75,6 +77,7 @@ class LearnerActor:
             rule,
             exports_adapter=exports_adapter,
             keeps_reference=keeps_reference,
+            teacher=load_teacher(teacher),
             ranks=ranks,
         )
 

@@ -19,7 +19,7 @@ from rllm_learn.core.model import PolicySpec
 from rllm_learn.errors import LearnError
 from rllm_learn.rllib.learner_actor import LearnerActor
 from rllm_learn.rllib.readiness import wait_until_ready
-from rllm_learn.settings import load_policy_of
+from rllm_learn.settings import load_policy_of, load_teacher
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ class LLMLearnerGroup(LearnerGroup):
         rule: UpdateRule,
         exports_adapter: bool,
         keeps_reference: bool = False,
+        teacher: PolicySpec | None = None,
         torch_threads: int | None = None,
         actor_options: Sequence[Mapping[str, Any]] = (),
     ) -> None:
@@ -58,6 +59,7 @@ class LLMLearnerGroup(LearnerGroup):
             rule: How it learns.
             exports_adapter: See `Learner`.
             keeps_reference: See `Learner`.
+            teacher: The model that sequences are scored with beside the policy; None for none.
             torch_threads: Of one operation in a learner's process.
             actor_options: Ray's options of each actor: CPUs, GPUs, placement.
 
@@ -71,6 +73,7 @@ class LLMLearnerGroup(LearnerGroup):
         self._keeps: dict[str, Any] = {
             "exports_adapter": exports_adapter,
             "keeps_reference": keeps_reference,
+            "teacher": teacher,
         }
         self._torch_threads = torch_threads
         self._actor_options = actor_options
@@ -84,7 +87,8 @@ class LLMLearnerGroup(LearnerGroup):
         self.num_restarts = 0
         """How often the group was started again."""
         if config.num_learners == 0:
-            self._learner = Learner(load_policy_of(spec), rule, **self._keeps)
+            keeps = {**self._keeps, "teacher": load_teacher(teacher)}
+            self._learner = Learner(load_policy_of(spec), rule, **keeps)
         else:
             self._start()
             self._take_snapshot()
@@ -104,7 +108,7 @@ class LLMLearnerGroup(LearnerGroup):
         return len(self._workers)
 
     def score(self, sequences: Sequence[SampledSequence], kinds: Collection[str]) -> list[Scores]:
-        """Return what the policy, or the reference, says of sequences; see `Learner.score`.
+        """Return what a model says of sequences; see `Learner.score`.
 
         Each rank scores a share of them.
 

@@ -28,7 +28,13 @@ from rllm_learn.rllib.learner_group import LLMLearnerGroup
 from rllm_learn.rllib.placement import engine_options, learner_options, resources
 from rllm_learn.rllib.readiness import wait_until_ready
 from rllm_learn.sampler import push_weights
-from rllm_learn.settings import apply_torch_threads, load_tokenizer, policy_spec, update_rule
+from rllm_learn.settings import (
+    apply_torch_threads,
+    load_tokenizer,
+    policy_spec,
+    teacher_spec,
+    update_rule,
+)
 
 
 class RLlibParts:
@@ -155,6 +161,7 @@ class RLlibParts:
             ),
             exports_adapter=self._publishes_adapter,
             keeps_reference=keeps_reference(settings),
+            teacher=teacher_spec(settings.algorithm, spec),
             torch_threads=self._torch_threads,
             actor_options=[learner_options(config)] * config.num_learners,
         )
