@@ -333,3 +333,42 @@ class SFTConfig:
         require(self.seed >= 0, "seed", self.seed, ">= 0")
         threads = self.torch_threads
         require(threads is None or threads >= 1, "torch_threads", threads, ">= 1, or null")
+
+
+@dataclass
+class DPOFileConfig:
+    """A run of DPO on a file of preferences or episodes."""
+
+    data: str | None = None
+    """JSONL file with `prompt`, `chosen` and `rejected` in each row (texts, or lists of messages),
+    or with episodes as `rllm eval` writes them, several of each task."""
+    beta: float = 0.1
+    """The larger, the closer the policy stays to the model as it was loaded; above 0."""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    num_updates: int = 100
+    """Optimizer steps of `batch_pairs` pairs each."""
+    batch_pairs: int = 32
+    """Pairs of one update."""
+    max_length: int = 1024
+    """Conversations of more tokens are refused, never cut."""
+    seed: int = 0
+    """Of the order of pairs, and adapters."""
+    run_dir: str | None = None
+    """Where everything is written; null makes `runs/dpo-<date>`."""
+    torch_threads: int | None = None
+    """Threads of one torch operation; null is 1 for the tiny model, else torch's own choice."""
+
+    def __post_init__(self) -> None:
+        """Check ranges; raises ConfigError."""
+        for name in ("num_updates", "batch_pairs", "max_length"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
+        require(self.beta > 0, "beta", self.beta, "above 0")
+        require(self.seed >= 0, "seed", self.seed, ">= 0")
+        threads = self.torch_threads
+        require(threads is None or threads >= 1, "torch_threads", threads, ">= 1, or null")
+        one = "as it is: a pair's pull holds for the weights that scored it; set batch_pairs"
+        require(self.learner.num_epochs == 1, "learner.num_epochs", self.learner.num_epochs, one)
+        size = self.learner.minibatch_sequences
+        require(size == 0, "learner.minibatch_sequences", size, one)
