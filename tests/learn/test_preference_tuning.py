@@ -83,13 +83,6 @@ def test_a_row_that_cannot_be_learned_from_is_named(tmp_path, row, words):
     assert words in str(caught.value)
 
 
-def test_a_number_beyond_floats_is_no_reward(tmp_path):
-    path = tmp_path / "e.jsonl"
-    path.write_text(json.dumps(episode(1, 0.5, "a")).replace("0.5", "1e999"))
-    with pytest.raises(ConfigError, match="`reward` must be a number or null, got inf"):
-        read_pairs(path, Renderer(load_tokenizer(TINY)), DPOFileConfig(data=str(path)))
-
-
 def test_episodes_that_all_came_out_alike_are_no_pairs(tmp_path):
     with pytest.raises(ConfigError, match=r"no pair.*samples_per_task=8"):
         pairs_of(tmp_path / "e.jsonl", episode(1, 1.0, "a"), episode(2, 0.0, "b"))

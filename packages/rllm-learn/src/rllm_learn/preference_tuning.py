@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -137,7 +136,6 @@ def _problem_of_episode(row: Mapping[str, Any]) -> str | None:
     if "task" not in row or "reward" not in row or "messages" not in row:
         return "a row needs `prompt`, `chosen` and `rejected`, or `task`, `messages` and `reward`"
     reward = row["reward"]
-    is_number = isinstance(reward, int | float) and math.isfinite(reward)
-    if reward is not None and not is_number:
+    if reward is not None and not isinstance(reward, int | float):
         return f"`reward` must be a number or null, got {reward!r}"
     return None if reward is None else problem_of(row["messages"], "messages")
