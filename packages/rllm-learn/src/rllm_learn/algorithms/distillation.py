@@ -30,7 +30,7 @@ class DistillationConfig(PolicyGradientConfig):
     teacher: str | None = None
     """The model that is imitated: a model directory, a hub name, or the `adapter/` of a run. Its
     tokenizer must be the student's."""
-    rollouts_per_task: int = 4
+    rollouts_per_task: int = 8
     """Rollouts of each task; at least 1. Their rewards are reported, not learned from."""
 
     title: ClassVar[str] = "On-policy distillation"
