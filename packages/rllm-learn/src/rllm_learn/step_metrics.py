@@ -12,7 +12,7 @@ from typing import Any
 
 from rllm_agents import Episode
 
-PHASES = ("sample", "score", "learn", "sync")
+PHASES: tuple[str, ...] = ("sample", "score", "learn", "sync")
 """What a step's time is split into; what is left is bookkeeping."""
 _OF_THE_ENGINE = {"num_steps", "prompt_tokens", "response_tokens"}
 """What engines put into an episode's metrics and is counted here from its tokens."""
