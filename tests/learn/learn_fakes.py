@@ -85,6 +85,19 @@ def random_sequences(count: int, *, seed: int = 0, vocabulary: int = 32) -> list
     return result
 
 
+def summed_gradients(policy: nn.Module) -> dict[str, torch.Tensor]:
+    """A mapping that holds, after an update, the gradients of the policy as they were added up."""
+    found: dict[str, torch.Tensor] = {}
+    for name, parameter in trainable_parameters(policy).items():
+
+        def keep(p: torch.Tensor, name: str = name) -> None:
+            assert p.grad is not None
+            found[name] = p.grad.clone()
+
+        parameter.register_post_accumulate_grad_hook(keep)
+    return found
+
+
 def plain_update(policy: torch.nn.Module, sequences: list[TokenSequence], rule: UpdateRule) -> None:
     """The same update as a loop over sequences and positions, with nothing of the learner's."""
     optimizer = torch.optim.AdamW(

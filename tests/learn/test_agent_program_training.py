@@ -41,7 +41,7 @@ def test_a_program_is_trained_on_rows_of_its_own(tmp_path: Path) -> None:
             "eval": {"num_tasks": 2, "every_steps": 2},
             "checkpoint": {"every_steps": 2},
             "rollout": {"max_response_length": 24},
-            "tracking": {"tensorboard": False},
+            "tracking": {"to": []},
             "run_dir": str(tmp_path / "run"),
         },
         train_dataset=rows,

@@ -4,7 +4,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from rllm_learn.algorithms import ALGORITHMS, REINFORCEConfig, ReMaxConfig
-from rllm_learn.config import SFTConfig, TrainerConfig, load_config, to_settings
+from rllm_learn.config import DPOFileConfig, SFTConfig, TrainerConfig, load_config, to_settings
 from rllm_learn.errors import ConfigError
 from rllm_learn.settings import update_rule
 
@@ -142,6 +142,7 @@ def test_every_configuration_file_is_complete():
         *((f"{algorithm}_trainer", TrainerConfig) for algorithm in ALGORITHMS),
         ("sft", SFTConfig),
         ("sft_tiny", SFTConfig),
+        ("dpo", DPOFileConfig),
     ):
         assert to_settings(load_config(name), schema, config_name=name) is not None
 

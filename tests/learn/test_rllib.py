@@ -26,6 +26,7 @@ from rllm_learn import AgentTrainer
 from rllm_learn.algorithms import GRPO as GRPORule
 from rllm_learn.algorithms import GRPOConfig as GRPOSettings
 from rllm_learn.core.learner import UpdateRule
+from rllm_learn.core.learner_set import LearnerPlan
 from rllm_learn.core.model import PolicySpec, load_policy
 from rllm_learn.core.optimizer import LearningRate
 from rllm_learn.errors import ConfigError
@@ -60,7 +61,9 @@ def reward(result: dict[str, Any]) -> float:
     return result["env_runners"]["episode_return_mean"]
 
 
-def learner_group(spec: PolicySpec, rule: UpdateRule, num_learners: int) -> LLMLearnerGroup:
+def learner_group(
+    spec: PolicySpec, rule: UpdateRule, num_learners: int, teacher: PolicySpec
+) -> LLMLearnerGroup:
     config = SimpleNamespace(
         num_learners=num_learners,
         init_timeout_s=120.0,
@@ -74,6 +77,7 @@ def learner_group(spec: PolicySpec, rule: UpdateRule, num_learners: int) -> LLML
         rule=rule,
         exports_adapter=False,
         keeps_reference=True,
+        plan=LearnerPlan(teacher=teacher),
         torch_threads=1,
         actor_options=options,
     )
@@ -84,30 +88,35 @@ def test_an_update_equals_a_plain_loop_whatever_the_number_of_learners(
     cluster: None, tmp_path: Path, num_learners: int
 ) -> None:
     tiny_policy().double().save_pretrained(tmp_path)
+    tiny_policy(5).double().save_pretrained(tmp_path / "teacher")
     spec = PolicySpec(path=tmp_path, lora_rank=0, dtype="float64")
+    teacher = PolicySpec(path=tmp_path / "teacher", lora_rank=0, dtype="float64")
     rule = UpdateRule(learning_rate=LearningRate(1e-2), max_grad_norm=0.7, micro_tokens=40)
     sequences = random_sequences(5)  # an odd number, of different lengths
     plain = load_policy(spec)
     before = {name: p.detach().clone() for name, p in plain.named_parameters()}
     plain_update(plain, sequences, rule)
-    group = learner_group(spec, rule, num_learners)
+    group = learner_group(spec, rule, num_learners, teacher)
     try:
         group.update(sequences, LOSS)
-        scores = group.score([item.sampled for item in sequences], {"policy", "reference"})
+        kinds = {"policy", "reference", "teacher"}
+        scores = group.score([item.sampled for item in sequences], kinds)
         states = group.foreach_learner(lambda learner: learner.state_dict()["parameters"])
         exported = group.export_weights()
     finally:
         group.shutdown()
     assert len(states) == max(num_learners, 1)
     for item, score in zip(sequences, scores, strict=True):
-        for model, found in ((plain, score.policy), (load_policy(spec), score.reference)):
+        for model, found in (
+            (plain, score.policy),
+            (load_policy(spec), score.reference),
+            (load_policy(teacher), score.teacher),
+        ):
             ids = torch.tensor([item.sampled.token_ids])
             rows = model(input_ids=ids).logits[0].log_softmax(-1)
-            expected = rows[:-1].gather(-1, ids[0, 1:, None])[:, 0].tolist()
-            wanted = [
-                e if m else 0.0 for e, m in zip(expected, item.sampled.action_mask[1:], strict=True)
-            ]
-            assert found is not None and list(found[1:]) == pytest.approx(wanted, abs=1e-5)
+            mask = torch.tensor(item.sampled.action_mask[1:])
+            expected = (rows[:-1].gather(-1, ids[0, 1:, None])[:, 0] * mask).tolist()
+            assert found is not None and list(found[1:]) == pytest.approx(expected, abs=1e-5)
     for name, parameter in plain.named_parameters():
         change = parameter.detach() - before[name]
         for state in states:

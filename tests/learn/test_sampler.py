@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
-from rllm_agents import AgentExecutionEngine, ChatAgent, Episode, ScriptedEngine
+from rllm_agents import AgentExecutionEngine, ChatAgent, ScriptedEngine
 from rllm_envs import BaseEnv, GymEnv
 from rllm_learn.algorithms import PlannedRollout
 from rllm_learn.errors import TrainingError
-from rllm_learn.records import episode_metrics
 from rllm_learn.sampler import PlanSampler, rollout_seed
 
 
@@ -61,20 +60,6 @@ def test_more_failures_than_allowed_stop_the_run_with_their_reasons():
 def test_text_from_an_engine_without_tokens_is_refused():
     with pytest.raises(TrainingError, match="text only"):
         sample([{"broken": False}], max_failure_share=0.2)
-
-
-def test_metrics_are_means_over_episodes_with_an_outcome():
-    episodes: list[Episode] = asyncio.run(
-        AgentExecutionEngine(
-            agent_class=ChatAgent,
-            env_class=UnluckyEnv,
-            rollout_engine=ScriptedEngine(responses=["x"]),
-        ).execute_tasks([{"broken": i == 0} for i in range(4)])
-    )
-    metrics = episode_metrics(episodes)
-    assert metrics["train/reward"] == 1.0
-    assert metrics["train/episodes"] == 4
-    assert metrics["train/failed_episodes"] == 1
 
 
 def test_members_of_a_group_see_the_same_question():

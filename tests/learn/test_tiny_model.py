@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import rllm_envs
 from rllm_agents import Renderer
 from rllm_agents.models import TINY
-from rllm_learn.sft import conversation_sequences
+from rllm_learn.conversations import conversation_sequences
 from rllm_learn.tiny_model import (
     blurt_or_calculate,
     build_untrained,
@@ -108,7 +108,7 @@ def test_training_sequences_are_what_a_rollout_would_have_been():
         {"role": "assistant", "content": "\\boxed{6}"},
     ]
     (sequence,) = conversation_sequences(Renderer(tokenizer), messages)
-    ids, mask = sequence.sampled.token_ids, sequence.sampled.action_mask
+    ids, mask = sequence.token_ids, sequence.action_mask
     template = tokenizer.apply_chat_template(messages, tokenize=False)
     assert tokenizer.decode(ids) == template.removesuffix("\n")
     imitated = tokenizer.decode([i for i, m in zip(ids, mask, strict=True) if m])

@@ -25,10 +25,10 @@ SMALL = {
     "num_steps": 4,
     "tasks_per_step": 4,
     "algorithm": {"group_size": 4},
-    "eval": {"num_tasks": 8, "every_steps": 2},
+    "eval": {"num_tasks": 8, "every_steps": 2, "samples_per_task": 2},
     "checkpoint": {"every_steps": 2},
     "rollout": {"max_response_length": 64},
-    "tracking": {"tensorboard": False},
+    "tracking": {"to": []},
 }
 
 
@@ -54,6 +54,7 @@ def test_a_run_leaves_what_the_documentation_promises(finished):
     summary = json.loads((finished / "summary.json").read_text())
     for key in ("pass_at_1_before", "pass_at_1_after"):
         assert 0.0 <= summary[key] <= 1.0
+    assert summary["pass_at_1_after"] <= summary["pass_at_2_after"] <= 1.0
     assert summary["steps"] == 4
     assert summary["seed"] == 0
     assert 0 < summary["weights_versions"] <= 4
@@ -61,7 +62,7 @@ def test_a_run_leaves_what_the_documentation_promises(finished):
     assert (finished / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert (finished / "config.yaml").exists()
     episodes = (finished / "episodes" / "eval-000004.jsonl").read_text().splitlines()
-    assert len(episodes) == 8
+    assert len(episodes) == 16  # 8 tasks, each twice
     assert json.loads(episodes[0])["messages"][0]["role"] == "user"
     steps = [row["step"] for row in read_metrics(finished / "metrics.jsonl")]
     assert sorted(set(steps)) == [0, 1, 2, 3, 4]
@@ -131,6 +132,27 @@ def test_the_divergence_from_the_loaded_model_grows_from_nothing(tmp_path, lora_
     rows = read_metrics(path / "metrics.jsonl")
     found = [r["learner/reference_kl"] for r in rows if "learner/reference_kl" in r]
     assert abs(found[0]) < 1e-6 < found[-1]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "metric"),
+    [
+        ({"name": "rft", "rollouts_per_task": 4}, "train/kept"),
+        ({"name": "dpo", "group_size": 4}, "train/preference_loss"),
+        ({"name": "distillation", "rollouts_per_task": 2}, "train/teacher_kl"),
+    ],
+    ids=["rft", "dpo", "distillation"],
+)
+def test_algorithms_with_other_losses_run_in_the_same_loop(finished, tmp_path, algorithm, metric):
+    path = tmp_path / "run"
+    if algorithm["name"] == "distillation":
+        algorithm = {**algorithm, "teacher": str(finished / "adapter")}
+    summary = trainer(path, algorithm=algorithm, num_steps=2).train()
+    assert summary["weights_versions"] > 0
+    rows = read_metrics(path / "metrics.jsonl")
+    found = [row[metric] for row in rows if metric in row]
+    assert found
+    assert all(value > 0 for value in found)
 
 
 def test_a_damaged_newest_checkpoint_costs_only_the_steps_after_the_one_before(

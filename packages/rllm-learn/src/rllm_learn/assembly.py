@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from rllm_learn.settings import (
     apply_torch_threads,
     load_tokenizer,
     policy_spec,
+    teacher_spec,
     update_rule,
 )
 from rllm_learn.task_sources import TaskSource
@@ -93,6 +94,7 @@ def assemble(
     apply_torch_threads(config.torch_threads, config.model.path)
     spec = policy_spec(config.model, resolve_model_path(config.model.path), seed=config.seed)
     tokenizer = load_tokenizer(spec.path)
+    teacher = teacher_spec(config.algorithm, spec)
     rule = update_rule(
         config.learner,
         config.model,
@@ -107,7 +109,7 @@ def assemble(
     learner = load_learners(
         spec,
         rule,
-        roles.learners,
+        replace(roles.learners, teacher=teacher),
         exports_adapter=publishes_adapter,
         keeps_reference="reference" in algorithm.scores,
     )

@@ -38,14 +38,17 @@ class Evaluator:
     def evaluate(self, step: int) -> str:
         """Evaluate, write metrics and episodes, and return a line for the display."""
         began, started = time(), perf_counter()
-        sampled = self._play(self._config.rollout.temperature)
+        sampled = self._play(self._config.rollout.temperature, self._config.eval.samples_per_task)
         self._recorder.write_evaluation("eval", step, sampled.episodes)
         scores = opponent_scores(sampled)
         metrics = _metrics(sampled, "")
         metrics |= {f"eval/score/{name}": value for name, value in scores.items()}
         line = f"step {step}: held-out pass@1 {sampled.pass_at_1:.3f}"
+        best = self._config.eval.samples_per_task
+        if best > 1:
+            line += f", pass@{best} {metrics.get(f'eval/pass_at_{best}', float('nan')):.3f}"
         if self._config.eval.greedy:
-            greedy = self._play(0.0)
+            greedy = self._play(0.0, 1)
             self._recorder.write_evaluation("eval-greedy", step, greedy.episodes)
             metrics |= _metrics(greedy, "greedy_")
             line += f" sampled, {greedy.pass_at_1:.3f} greedy"
@@ -64,18 +67,20 @@ class Evaluator:
             "env": self._config.env.id,
             "eval_tasks": int(rows[-1]["eval/tasks"]),
         }
-        for name in ("pass_at_1", "greedy_pass_at_1"):
-            if f"eval/{name}" in rows[-1]:
+        best = self._config.eval.samples_per_task
+        for name in dict.fromkeys(("pass_at_1", f"pass_at_{best}", "greedy_pass_at_1")):
+            if f"eval/{name}" in rows[0] and f"eval/{name}" in rows[-1]:
                 summary[f"{name}_before"] = rows[0][f"eval/{name}"]
                 summary[f"{name}_after"] = rows[-1][f"eval/{name}"]
         return summary
 
-    def _play(self, temperature: float) -> EvaluationResult:
+    def _play(self, temperature: float, samples_per_task: int) -> EvaluationResult:
         # The seed is the same at every step, so that evaluations differ by the weights alone.
         return self._parts.runner.run(
             evaluate_tasks(
                 self._parts.eval_engine,
                 self._parts.eval_tasks,
+                samples_per_task=samples_per_task,
                 sampling=SamplingParams(temperature=temperature),
                 seed=self._config.seed,
             )
@@ -96,9 +101,13 @@ def opponent_scores(result: EvaluationResult) -> dict[str, float]:
 
 
 def _metrics(result: EvaluationResult, prefix: str) -> dict[str, float]:
+    estimates = result.pass_at_k.estimates if result.pass_at_k is not None else {}
     return {
         f"eval/{prefix}pass_at_1": result.pass_at_1,
+        **{f"eval/{prefix}pass_at_{k}": estimate.value for k, estimate in estimates.items()},
+        f"eval/{prefix}reward": result.mean_reward or 0.0,
         f"eval/{prefix}failed_episodes": float(result.num_failed),
         f"eval/{prefix}response_tokens": result.mean_response_tokens,
+        f"eval/{prefix}turns": result.mean_turns,
         f"eval/{prefix}tasks": float(result.num_tasks),
     }

@@ -9,7 +9,7 @@ from torch import nn
 from rllm_learn.core.learner import Learner, UpdateRule
 from rllm_learn.core.learner_set import LearnerPlan, make_learners, share_frozen
 from rllm_learn.core.model import PolicySpec
-from rllm_learn.settings import load_policy_of
+from rllm_learn.settings import load_policy_of, load_teacher
 
 
 def load_learners(
@@ -20,7 +20,7 @@ def load_learners(
     Args:
         spec: Which model; all policies of the plan begin as it.
         rule: How each of them learns.
-        plan: Which policies.
+        plan: Which policies, and which teacher beside them.
         learner_args: Of each `Learner`.
 
     Returns:
@@ -29,8 +29,10 @@ def load_learners(
     Raises:
         ConfigError: The model cannot be loaded.
     """
+    teacher = load_teacher(plan.teacher)
 
     def make(other: nn.Module | None) -> Learner:
-        return Learner(share_frozen(load_policy_of(spec), other), rule, **learner_args)
+        policy = share_frozen(load_policy_of(spec), other)
+        return Learner(policy, rule, teacher=teacher, **learner_args)
 
     return make_learners(make, plan)

@@ -1,4 +1,4 @@
-"""From episodes to the plain token records that the learner's core takes, and to figures."""
+"""From episodes to the plain token records that the learner's core takes."""
 
 from __future__ import annotations
 
@@ -65,28 +65,6 @@ def to_sampled_sequence(record: TokenRecord) -> SampledSequence:
 def learned_reward(episode: Episode) -> float:
     """Return what those who learn have earned together; of opponents nothing counts."""
     return sum(t.reward or 0.0 for t in episode.trajectories if t.info.get("learns", True))
-
-
-def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
-    """Return what a step's episodes came to; means are over those with an outcome."""
-    rewards = [learned_reward(e) for e in episodes if not e.failed]
-    records = [
-        record
-        for episode in episodes
-        for trajectory in episode.trajectories
-        for record in trajectory.token_records
-    ]
-    turns = sum(len(record.turns) for record in records)
-    tokens = sum(turn.stop - turn.start for record in records for turn in record.turns)
-    num = max(len(rewards), 1)
-    return {
-        "train/reward": sum(rewards) / num,
-        "train/success": sum(e.is_correct for e in episodes if not e.failed) / num,
-        "train/episodes": float(len(episodes)),
-        "train/failed_episodes": float(len(episodes) - len(rewards)),
-        "train/turns": turns / num,
-        "train/response_tokens": tokens / num,
-    }
 
 
 def _to_rollout(

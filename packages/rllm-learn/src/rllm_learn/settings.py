@@ -13,7 +13,9 @@ from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoTokenizer
 
-from rllm_learn.algorithms import CriticSettings
+from rllm_agents.errors import UserError
+from rllm_agents.models import resolve_model_path
+from rllm_learn.algorithms import AlgorithmConfig, CriticSettings
 from rllm_learn.config.schema import LearnerConfig, ModelConfig
 from rllm_learn.core.critic import CriticRule
 from rllm_learn.core.learner import UpdateRule
@@ -77,6 +79,39 @@ def load_policy_of(spec: PolicySpec) -> nn.Module:
     """
     with _read_from(spec.path):
         return load_policy(spec)
+
+
+def teacher_spec(algorithm: AlgorithmConfig, student: PolicySpec) -> PolicySpec | None:
+    """Return which model an algorithm's teacher is, on the student's device; None for none.
+
+    Raises:
+        ConfigError: There is no such model, or it does not have the student's vocabulary.
+    """
+    name = algorithm.teacher_path
+    if name is None:
+        return None
+    path = Path(name)
+    if not (path / "adapter_config.json").is_file():
+        try:
+            path = resolve_model_path(name)
+        except UserError as error:
+            reason = str(error).replace("model.path", "algorithm.teacher")
+            raise ConfigError(reason) from error
+    if load_tokenizer(path).get_vocab() != load_tokenizer(student.path).get_vocab():
+        raise ConfigError(
+            f"algorithm.teacher={name!r} has another vocabulary than the student, so that it "
+            "cannot judge the student's tokens: take a teacher with the same tokenizer"
+        )
+    return PolicySpec(path=path, lora_rank=0, dtype=student.dtype, device=student.device)
+
+
+def load_teacher(spec: PolicySpec | None) -> nn.Module | None:
+    """Load the teacher, adapters included; None where there is none.
+
+    Raises:
+        ConfigError: Its files are damaged.
+    """
+    return None if spec is None else load_policy_of(spec)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from time import perf_counter, time
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -15,7 +14,7 @@ from rllm_learn.algorithms import Algorithm, PlannedRollout
 from rllm_learn.core.batch import Rollout, SampledSequence, Scores, TokenSequence
 from rllm_learn.core.learner import LossFunction, UpdateReport
 from rllm_learn.interrupts import interrupt_deferred
-from rllm_learn.records import episode_metrics
+from rllm_learn.step_metrics import TimeSplit, episode_metrics
 from rllm_learn.task_sources import TaskSource
 
 
@@ -113,22 +112,23 @@ def train_step(
         progress: Where the run is; moved on to the next step.
         num_tasks: Tasks that the step begins with; the algorithm may ask for more.
     """
-    began, started = time(), perf_counter()
-    sample, tasks_drawn = _play(sampler, algorithm, tasks, progress, num_tasks)
-    sampled = perf_counter()
-    rollouts = _scored(learner, algorithm.scores, sample.rollouts)
+    time = TimeSplit()
+    with time.phase("sample"):
+        sample, tasks_drawn = _play(sampler, algorithm, tasks, progress, num_tasks)
+    with time.phase("score"):
+        rollouts = _scored(learner, algorithm.scores, sample.rollouts)
     credit = algorithm.credit(rollouts, progress.memory)
     played = zip(sample.episodes, sample.plan, strict=True)
     metrics = episode_metrics([e for e, planned in played if not planned.greedy])
     metrics |= {f"train/{name}": value for name, value in credit.metrics.items()}
     skipped = None if credit.sequences else _why_nothing_to_learn(sample)
-    learned_at = perf_counter()
     with interrupt_deferred():
         if credit.sequences:
-            update = learner.update(credit.sequences, algorithm.loss)
-            learned_at = perf_counter()
+            with time.phase("learn"):
+                update = learner.update(credit.sequences, algorithm.loss)
             progress.weights_version += 1
-            sampler.publish(learner.export_weights(), progress.weights_version)
+            with time.phase("sync"):
+                sampler.publish(learner.export_weights(), progress.weights_version)
             metrics |= {f"learner/{name}": value for name, value in update.metrics.items()}
             metrics["learner/skipped_steps"] = float(update.num_skipped_steps)
             if not update.num_optimizer_steps:
@@ -136,10 +136,9 @@ def train_step(
         progress.step += 1
         progress.tasks_drawn += tasks_drawn
         progress.memory = credit.memory
-    metrics["time/sample_seconds"] = sampled - started
-    metrics["time/learn_seconds"] = learned_at - sampled
-    metrics["time/publish_seconds"] = perf_counter() - learned_at
-    metrics["time/began"] = began
+    metrics |= time.metrics(
+        episodes=sample.episodes, learned_tokens=sum(map(len, credit.sequences))
+    )
     metrics["weights_version"] = float(progress.weights_version)
     return StepReport(metrics, sample.episodes, credit.sequences, skipped)
 

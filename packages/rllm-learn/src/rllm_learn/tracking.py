@@ -1,29 +1,38 @@
-"""Where a run's numbers go: a JSONL file, TensorBoard events, a picture of the curve."""
+"""Where a run's numbers go: a JSONL file, trackers, a picture of the curve."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from torch.utils.tensorboard import SummaryWriter
+from rllm_learn.trackers import Tracker
 
 
 class MetricsWriter:
-    """Appends each step's metrics to `metrics.jsonl` and to TensorBoard events.
+    """Appends each step's metrics to `metrics.jsonl` and hands them to trackers.
 
     Rows are flushed one by one, so that a killed run leaves all of its complete steps. When a run
-    resumes at step n, rows after n, which will be made again, are dropped first.
+    resumes at step n, rows after n, which will be made again, are dropped first. A tracker that
+    fails is left out from then on; the run goes on without it.
     """
 
-    def __init__(self, run_dir: Path, *, tensorboard: bool, resume_step: int = 0):
+    def __init__(
+        self,
+        run_dir: Path,
+        trackers: Mapping[str, Tracker] | None = None,
+        *,
+        resume_step: int = 0,
+        warn: Callable[[str], None] = print,
+    ):
         """Open the files of a run directory.
 
         Args:
             run_dir: Exists.
-            tensorboard: Whether to write events too.
+            trackers: By name; closed with the writer.
             resume_step: Steps that are complete; 0 for a new run.
+            warn: Told in one line when a tracker fails.
         """
         self._path = run_dir / "metrics.jsonl"
         self.rows = [row for row in read_metrics(self._path) if row["step"] <= resume_step]
@@ -31,11 +40,8 @@ class MetricsWriter:
         with self._path.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row) + "\n" for row in self.rows)
         self._file = self._path.open("a", encoding="utf-8")
-        self._events = (
-            SummaryWriter(str(run_dir / "tensorboard"), purge_step=resume_step + 1)
-            if tensorboard
-            else None
-        )
+        self._trackers = dict(trackers or {})
+        self._warn = warn
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add one row; numbers that are not finite are written as null."""
@@ -44,15 +50,30 @@ class MetricsWriter:
         self.rows.append(row)
         self._file.write(json.dumps(row) + "\n")
         self._file.flush()
-        if self._events is not None:
-            for name, value in metrics.items():
-                self._events.add_scalar(name, value, step)
+        for name, tracker in list(self._trackers.items()):
+            self._guarded(name, lambda t=tracker: t.log(step, metrics))
 
-    def close(self) -> None:
-        """Flush and close; may be called twice."""
+    def close(self, *, finished: bool = True) -> None:
+        """Flush and close; may be called twice.
+
+        Args:
+            finished: Whether the run came to its end, which trackers are told.
+        """
         self._file.close()
-        if self._events is not None:
-            self._events.close()
+        for name, tracker in list(self._trackers.items()):
+            self._guarded(name, lambda t=tracker: t.close(finished=finished))
+        self._trackers.clear()
+
+    def _guarded(self, name: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception as error:  # a server that is away must not cost the run
+            self._trackers.pop(name, None)
+            reason = next(iter(str(error).splitlines()), "")
+            self._warn(
+                f"{name} failed and gets no further metrics ({type(error).__name__}: {reason}); "
+                f"{self._path.name} has all of them"
+            )
 
 
 def read_metrics(path: Path) -> list[dict]:

@@ -26,6 +26,7 @@ from rllm_learn.evaluator import Evaluator
 from rllm_learn.players import GivenPlayers, choose_players, split_players
 from rllm_learn.resources import Stopwatch
 from rllm_learn.step import Progress, StepReport, train_step
+from rllm_learn.trackers import open_trackers, require_trackers
 from rllm_learn.tracking import MetricsWriter, plot_curve
 
 MAX_NON_FINITE_STEPS = 3
@@ -105,8 +106,8 @@ class AgentTrainer:
     def train(self) -> dict[str, Any]:
         """Run to the last step and return the summary that is also in `summary.json`.
 
-        Everything is written to the run directory: `config.yaml`, `metrics.jsonl`, TensorBoard
-        events, `curve.png`, `episodes/`, `checkpoints/`, the trained `adapter/` (or `model/`).
+        Everything is written to the run directory: `config.yaml`, `metrics.jsonl`, what trackers
+        write, `curve.png`, `episodes/`, `checkpoints/`, the trained `adapter/` (or `model/`).
 
         Raises:
             ConfigError: A setting turns out wrong when its model, data or environment is opened.
@@ -128,6 +129,7 @@ class AgentTrainer:
             run_dir.check_resumable(path, config)
         else:
             run_dir.check_unused(path)
+        require_trackers(config.tracking)
         with ExitStack() as stack:
             runner = stack.enter_context(asyncio.Runner())
             parts = assemble(config, self._players, self._datasets, runner)
@@ -152,14 +154,11 @@ class _Run:
         self.display = Display(config.num_steps)
         if resume:
             self._restore()
-        self.writer = MetricsWriter(
-            path, tensorboard=config.tracking.tensorboard, resume_step=self.progress.step
-        )
+        step = self.progress.step
+        trackers = open_trackers(config.tracking, path, asdict(config), resume_step=step)
+        self.writer = MetricsWriter(path, trackers, resume_step=step, warn=self.display.line)
         self.recorder = EpisodeRecorder(
-            path,
-            parts.tokenizer,
-            num_episodes=config.tracking.episodes,
-            resume_step=self.progress.step,
+            path, parts.tokenizer, num_episodes=config.tracking.episodes, resume_step=step
         )
         self.evaluator = Evaluator(config, parts, self.writer, self.recorder)
 
@@ -195,7 +194,7 @@ class _Run:
                 )
                 raise
             finally:
-                self.writer.close()
+                self.writer.close(finished=self.progress.step >= config.num_steps)
         return self._finish()
 
     def _is_due(self, every_steps: int) -> bool:
@@ -204,12 +203,7 @@ class _Run:
     def _report(self, report: StepReport) -> None:
         self.writer.write(self.progress.step, report.metrics)
         self.recorder.write_training(self.progress.step, report.episodes, report.sequences)
-        figures = {
-            "reward": report.metrics["train/reward"],
-            "turns": report.metrics["train/turns"],
-            "tokens": report.metrics["train/response_tokens"],
-        }
-        self.display.step(self.progress.step, figures)
+        self.display.step(self.progress.step, self.writer.rows)
         if report.skipped is not None:
             self.display.line(f"step {self.progress.step}: {report.skipped}; no update")
 

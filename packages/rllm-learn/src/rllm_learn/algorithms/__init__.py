@@ -12,6 +12,8 @@ from rllm_learn.algorithms.base import (
 )
 from rllm_learn.algorithms.cispo import CISPO, CISPOConfig
 from rllm_learn.algorithms.dapo import DAPO, DAPOConfig
+from rllm_learn.algorithms.distillation import Distillation, DistillationConfig
+from rllm_learn.algorithms.dpo import DPO, DPOConfig
 from rllm_learn.algorithms.dr_grpo import DrGRPO, DrGRPOConfig
 from rllm_learn.algorithms.grpo import GRPO, GRPOConfig
 from rllm_learn.algorithms.gspo import GSPO, GSPOConfig
@@ -20,6 +22,7 @@ from rllm_learn.algorithms.ppo import PPO, PPOConfig
 from rllm_learn.algorithms.reinforce import REINFORCE, REINFORCEConfig
 from rllm_learn.algorithms.reinforce_plus_plus import REINFORCEPlusPlus, REINFORCEPlusPlusConfig
 from rllm_learn.algorithms.remax import ReMax, ReMaxConfig
+from rllm_learn.algorithms.rft import RFT, RFTConfig
 from rllm_learn.algorithms.rloo import RLOO, RLOOConfig
 from rllm_learn.algorithms.roles import RoleAlgorithms
 
@@ -34,6 +37,9 @@ ALGORITHMS: dict[str, tuple[type[AlgorithmConfig], Callable[[Any], Algorithm]]] 
     "remax": (ReMaxConfig, ReMax),
     "reinforce": (REINFORCEConfig, REINFORCE),
     "reinforce_plus_plus": (REINFORCEPlusPlusConfig, REINFORCEPlusPlus),
+    "rft": (RFTConfig, RFT),
+    "dpo": (DPOConfig, DPO),
+    "distillation": (DistillationConfig, Distillation),
 }
 """Name in a configuration -> (settings, algorithm that takes them)."""
 
@@ -47,10 +53,12 @@ __all__ = [
     "ALGORITHMS",
     "CISPO",
     "DAPO",
+    "DPO",
     "GRPO",
     "GSPO",
     "PPO",
     "REINFORCE",
+    "RFT",
     "RLOO",
     "Algorithm",
     "AlgorithmConfig",
@@ -58,6 +66,9 @@ __all__ = [
     "Credit",
     "CriticSettings",
     "DAPOConfig",
+    "DPOConfig",
+    "Distillation",
+    "DistillationConfig",
     "DrGRPO",
     "DrGRPOConfig",
     "GRPOConfig",
@@ -68,6 +79,7 @@ __all__ = [
     "REINFORCEConfig",
     "REINFORCEPlusPlus",
     "REINFORCEPlusPlusConfig",
+    "RFTConfig",
     "RLOOConfig",
     "ReMax",
     "ReMaxConfig",

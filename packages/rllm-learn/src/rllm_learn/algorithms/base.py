@@ -55,6 +55,15 @@ class AlgorithmConfig:
         """Which critic learns beside the policy; None for none."""
         return None
 
+    @property
+    def teacher_path(self) -> str | None:
+        """The model that the learner holds beside the policy and scores with; None for none.
+
+        Raises:
+            ConfigError: The algorithm needs one, and none is named.
+        """
+        return None
+
     def refuse_changed(self, names: Sequence[str], reason: str) -> None:
         """Refuse settings that would have no effect.
 

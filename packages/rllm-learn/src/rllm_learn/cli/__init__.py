@@ -1,1 +1,1 @@
-"""The commands that this package adds to `rllm`: `train` and `sft`."""
+"""The commands that this package adds to `rllm`: `train`, `sft` and `dpo`."""

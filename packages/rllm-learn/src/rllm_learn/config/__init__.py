@@ -9,12 +9,28 @@ from hydra.core.config_store import ConfigStore
 from rllm_learn.algorithms import ALGORITHMS
 from rllm_learn.config.loading import load_config, to_settings
 from rllm_learn.config.players import PlayerConfig
-from rllm_learn.config.schema import SFTConfig, TrainerConfig
+from rllm_learn.config.schema import (
+    TRACKERS,
+    DPOFileConfig,
+    SFTConfig,
+    TrackingConfig,
+    TrainerConfig,
+)
 
 _store = ConfigStore.instance()
 _store.store(name="trainer_schema", node=TrainerConfig)
 _store.store(name="sft_schema", node=SFTConfig)
+_store.store(name="dpo_schema", node=DPOFileConfig)
 for _name, (_settings, _) in ALGORITHMS.items():
     _store.store(group="algorithm", name=_name, node=_settings)
 
-__all__ = ["PlayerConfig", "SFTConfig", "TrainerConfig", "load_config", "to_settings"]
+__all__ = [
+    "TRACKERS",
+    "DPOFileConfig",
+    "PlayerConfig",
+    "SFTConfig",
+    "TrackingConfig",
+    "TrainerConfig",
+    "load_config",
+    "to_settings",
+]

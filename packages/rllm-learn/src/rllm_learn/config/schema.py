@@ -14,6 +14,10 @@ from rllm_learn.config.players import checked_player, player_algorithm
 from rllm_learn.errors import ConfigError, require
 
 DTYPES = ("float32", "bfloat16", "float16")
+TRACKERS = {"tensorboard": "", "wandb": "init", "mlflow": "MlflowClient"}
+"""What `tracking.to` may name, and what a working library of that name has."""
+
+_UNSET = "null unless tracking.to names {} mlflow"
 
 
 @dataclass
@@ -200,11 +204,15 @@ class EvalConfig:
     opponents: list[str] = field(default_factory=lambda: ["random"])
     """In games, whom the policy is judged against, each from every seat that learns: random,
     expert, base or a directory with a LoRA adapter. `num_tasks` is then the number of matches."""
+    samples_per_task: int = 1
+    """Sampled episodes of each held-out task; above 1, pass@k is reported for that k too."""
 
     def __post_init__(self) -> None:
         """Check ranges; raises ConfigError."""
         require(self.num_tasks >= 1, "eval.num_tasks", self.num_tasks, ">= 1")
         require(self.every_steps >= 1, "eval.every_steps", self.every_steps, ">= 1")
+        samples = self.samples_per_task
+        require(samples >= 1, "eval.samples_per_task", samples, ">= 1")
 
 
 @dataclass
@@ -226,14 +234,38 @@ class CheckpointConfig:
 class TrackingConfig:
     """Where metrics go, beside `metrics.jsonl`."""
 
-    tensorboard: bool = True
-    """Write TensorBoard events."""
+    to: list[str] = field(default_factory=lambda: ["tensorboard"])
+    """Of tensorboard, wandb and mlflow, for example [tensorboard,wandb]; [] for none. The last two
+    need the extra of their name."""
+    project: str | None = None
+    """With wandb or mlflow: W&B's project, MLflow's experiment; null is `rllm`."""
+    run_name: str | None = None
+    """With wandb or mlflow: the run's name there; null is the name of the run directory."""
+    mlflow_uri: str | None = None
+    """With mlflow: its tracking store, for example sqlite:///mlflow.db or http://host:5000; null is
+    MLflow's own choice, such as the environment variable MLFLOW_TRACKING_URI."""
+
     episodes: int = 8
     """Training episodes of each step that are kept, and episodes of each evaluation of which the
     tokens are kept: ids, logprobs, texts, advantages."""
 
     def __post_init__(self) -> None:
-        """Check ranges; raises ConfigError."""
+        """Refuse unknown names, and settings without an effect.
+
+        Raises:
+            ConfigError: With the setting, its value and what is allowed.
+        """
+        for name in self.to:
+            allowed = f"of {', '.join(TRACKERS)}; metrics.jsonl is always written"
+            require(name in TRACKERS, "tracking.to", name, allowed)
+        require(len(set(self.to)) == len(self.to), "tracking.to", self.to, "without repetition")
+        has_runs = "wandb" in self.to or "mlflow" in self.to
+        for name in ("project", "run_name"):
+            value = getattr(self, name)
+            require(has_runs or value is None, f"tracking.{name}", value, _UNSET.format("wandb or"))
+            require(value != "", f"tracking.{name}", value, "a name, or null")
+        uri = self.mlflow_uri
+        require("mlflow" in self.to or uri is None, "tracking.mlflow_uri", uri, _UNSET.format(""))
         require(self.episodes >= 0, "tracking.episodes", self.episodes, ">= 0")
 
 
@@ -318,3 +350,42 @@ class SFTConfig:
         require(self.seed >= 0, "seed", self.seed, ">= 0")
         threads = self.torch_threads
         require(threads is None or threads >= 1, "torch_threads", threads, ">= 1, or null")
+
+
+@dataclass
+class DPOFileConfig:
+    """A run of DPO on a file of preferences or episodes."""
+
+    data: str | None = None
+    """JSONL file with `prompt`, `chosen` and `rejected` in each row (texts, or lists of messages),
+    or with episodes as `rllm eval` writes them, several of each task."""
+    beta: float = 0.1
+    """The larger, the closer the policy stays to the model as it was loaded; above 0."""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    num_updates: int = 100
+    """Optimizer steps of `batch_pairs` pairs each."""
+    batch_pairs: int = 32
+    """Pairs of one update."""
+    max_length: int = 1024
+    """Conversations of more tokens are refused, never cut."""
+    seed: int = 0
+    """Of the order of pairs, and adapters."""
+    run_dir: str | None = None
+    """Where everything is written; null makes `runs/dpo-<date>`."""
+    torch_threads: int | None = None
+    """Threads of one torch operation; null is 1 for the tiny model, else torch's own choice."""
+
+    def __post_init__(self) -> None:
+        """Check ranges; raises ConfigError."""
+        for name in ("num_updates", "batch_pairs", "max_length"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
+        require(self.beta > 0, "beta", self.beta, "above 0")
+        require(self.seed >= 0, "seed", self.seed, ">= 0")
+        threads = self.torch_threads
+        require(threads is None or threads >= 1, "torch_threads", threads, ">= 1, or null")
+        one = "as it is: a pair's pull holds for the weights that scored it; set batch_pairs"
+        require(self.learner.num_epochs == 1, "learner.num_epochs", self.learner.num_epochs, one)
+        size = self.learner.minibatch_sequences
+        require(size == 0, "learner.minibatch_sequences", size, one)

@@ -31,6 +31,8 @@ class Scores:
     """Logprobs under the model as it was loaded, likewise."""
     values: tuple[float, ...] | None = None
     """What the critic expects to be earned from each sampled id on, itself included, likewise."""
+    teacher: tuple[float, ...] | None = None
+    """Logprobs under another model, the teacher, likewise."""
 
 
 @dataclass(frozen=True, slots=True)

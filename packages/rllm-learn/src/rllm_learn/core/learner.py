@@ -86,6 +86,7 @@ class Learner:
         *,
         exports_adapter: bool = False,
         keeps_reference: bool = False,
+        teacher: nn.Module | None = None,
         ranks: Ranks | None = None,
     ):
         """Take a policy, as `load_policy` made it, and build its optimizer.
@@ -96,6 +97,8 @@ class Learner:
             exports_adapter: Whether `export_weights` returns LoRA matrices and not merged weights.
             keeps_reference: Whether `score` may be asked for the model as it is now: a frozen copy
                 where all parameters learn; with LoRA, no copy but the model without its adapters.
+            teacher: A causal language model with the same vocabulary, on the policy's device, that
+                `score` may be asked for; it is never changed.
             ranks: The group that this learner is one of; None: it learns alone. All ranks start
                 from the same policy and rule, and stay equal.
         """
@@ -114,6 +117,11 @@ class Learner:
         if self._reference is not None:
             self._reference_scorer = Scorer(self._reference, temperature=rule.temperature)
         self._keeps_reference = keeps_reference
+        self._teacher_scorer: Scorer | None = None
+        if teacher is not None:
+            self._teacher_scorer = Scorer(
+                teacher.requires_grad_(False), temperature=rule.temperature
+            )
         self.rule = rule
         self.parameters = trainable_parameters(policy)
         self.device = next(iter(self.parameters.values())).device
@@ -135,18 +143,21 @@ class Learner:
 
     @torch.no_grad()
     def score(self, sequences: Sequence[SampledSequence], kinds: Collection[str]) -> list[Scores]:
-        """Return what policy, reference or critic say of sequences, in their order.
+        """Return what policy, reference, teacher or critic say of sequences, in their order.
 
         A learner scores all sequences that it is given, also one of several ranks.
 
         Args:
             sequences: In any order.
             kinds: Of "policy", the policy as it is, "reference", the model as it was when this
-                learner was made, and "values", the critic's.
+                learner was made, "teacher", and "values", the critic's.
 
         Raises:
-            ValueError: The reference is asked for but was not kept, or values without a critic.
+            ValueError: The reference is asked for but was not kept, a teacher where there is none,
+                or values without a critic.
         """
+        if "teacher" in kinds and self._teacher_scorer is None:
+            raise ValueError("the learner has no teacher; make it with teacher=model")
         if "reference" in kinds and not self._keeps_reference:
             raise ValueError("the learner keeps no reference; make it with keeps_reference=True")
         found: dict[int, dict[str, tuple[float, ...]]] = defaultdict(dict)
@@ -176,6 +187,8 @@ class Learner:
         elif "reference" in kinds:
             with without_adapters(self.policy):
                 found["reference"] = self._scorer(batch, with_values=False).logprobs
+        if "teacher" in kinds and self._teacher_scorer is not None:
+            found["teacher"] = self._teacher_scorer(batch).logprobs
         return found
 
     def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:

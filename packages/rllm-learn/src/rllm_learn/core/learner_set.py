@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from rllm_learn.core.batch import SampledSequence, Scores, TokenSequence
 from rllm_learn.core.learner import Learner, LossFunction, UpdateReport
+from rllm_learn.core.model import PolicySpec
 
 SNAPSHOT = "@snapshot"
 """Ends the name of a policy's frozen copy."""
@@ -29,6 +30,8 @@ class LearnerPlan:
     """Of those, the ones that frozen copies are kept of."""
     snapshot_every: int = 10
     """Updates between two copies."""
+    teacher: PolicySpec | None = None
+    """The model that sequences are scored with beside the policies; None for none."""
 
 
 class LearnerSet:

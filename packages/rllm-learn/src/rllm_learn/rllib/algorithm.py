@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ from ray.rllib.utils.metrics import (
 from ray.tune.execution.placement_groups import PlacementGroupFactory
 
 from rllm_agents import SamplingParams
-from rllm_agents.evaluation import evaluation_requests, summarize
+from rllm_agents.evaluation import EvaluationResult, evaluation_requests, summarize
+from rllm_agents.metrics import Estimate
 from rllm_learn.errors import TrainingError
 from rllm_learn.evaluator import opponent_scores
 from rllm_learn.records import learned_reward
@@ -123,12 +125,13 @@ class LLMAlgorithm(Algorithm):
         _call_back(self, "on_evaluate_start")
         rollout = self._settings.rollout
         results: dict[str, Any] = {}
-        kinds = [("", rollout.temperature)]
+        kinds = [("", rollout.temperature, self._settings.eval.samples_per_task)]
         if self._settings.eval.greedy:
-            kinds.append(("greedy_", 0.0))
-        for prefix, temperature in kinds:
+            kinds.append(("greedy_", 0.0, 1))
+        for prefix, temperature, samples in kinds:
             requests = evaluation_requests(
                 self._parts.sets.held_out,
+                samples_per_task=samples,
                 sampling=SamplingParams(temperature=temperature),
                 seed=self._settings.seed,
             )
@@ -141,6 +144,7 @@ class LLMAlgorithm(Algorithm):
             results |= {
                 f"{prefix}{EPISODE_RETURN_MEAN}": sum(rewards) / max(len(rewards), 1),
                 f"{prefix}pass_at_1": result.pass_at_1,
+                **{f"{prefix}pass_at_{k}": e.value for k, e in _estimates(result).items()},
                 f"{prefix}{NUM_EPISODES}": len(result.episodes),
                 f"{prefix}num_failed_episodes": result.num_failed,
             }
@@ -250,14 +254,19 @@ class LLMAlgorithm(Algorithm):
         learners = {k.removeprefix("learner/"): v for k, v in figures.items() if "learner/" in k}
         self.metrics.log_dict(runners, key=ENV_RUNNER_RESULTS, window=1)
         self.metrics.log_dict(learners, key=(LEARNER_RESULTS, "default_policy"), window=1)
-        for name in ("weights_version", "time/sample_seconds", "time/learn_seconds"):
-            self.metrics.log_value(tuple(name.split("/")), figures[name], window=1)
+        for name, value in figures.items():
+            if name.partition("/")[0] in ("weights_version", "time", "reward", "ended"):
+                self.metrics.log_value(tuple(name.split("/", 1)), value, window=1)
         for name, value in ((NUM_ENV_STEPS_SAMPLED, steps), (NUM_EPISODES, len(report.episodes))):
             self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, reduce="sum")
         lifetime = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
         self.metrics.log_value(lifetime, steps, reduce="lifetime_sum")
         if report.skipped is not None:
             logger.warning("step %d: %s; no update", self._progress.step, report.skipped)
+
+
+def _estimates(result: EvaluationResult) -> Mapping[int, Estimate]:
+    return {} if result.pass_at_k is None else result.pass_at_k.estimates
 
 
 def _call_back(algorithm: LLMAlgorithm, name: str, **more: Any) -> None:

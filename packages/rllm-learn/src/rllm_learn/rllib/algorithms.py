@@ -270,3 +270,60 @@ class REINFORCEPlusPlusConfig(LLMAlgorithmConfig):
     def __init__(self, algo_class: type | None = None) -> None:
         """Take the defaults of `rllm train --config-name reinforce_plus_plus_trainer`."""
         super().__init__(algo_class or REINFORCEPlusPlus)
+
+
+class RFT(LLMAlgorithm):
+    """Rejection-sampling fine-tuning; see `RFTConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `RFTConfig`."""
+        return RFTConfig(cls)
+
+
+class RFTConfig(LLMAlgorithmConfig):
+    """Rejection-sampling fine-tuning; see `rllm_learn.algorithms.rft`."""
+
+    algorithm_name: ClassVar[str] = "rft"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name rft_trainer`."""
+        super().__init__(algo_class or RFT)
+
+
+class DPO(LLMAlgorithm):
+    """Direct Preference Optimization of sampled pairs; see `DPOConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `DPOConfig`."""
+        return DPOConfig(cls)
+
+
+class DPOConfig(LLMAlgorithmConfig):
+    """Direct Preference Optimization of sampled pairs; see `rllm_learn.algorithms.dpo`."""
+
+    algorithm_name: ClassVar[str] = "dpo"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name dpo_trainer`."""
+        super().__init__(algo_class or DPO)
+
+
+class Distillation(LLMAlgorithm):
+    """On-policy distillation; see `DistillationConfig`."""
+
+    @classmethod
+    def get_default_config(cls) -> LLMAlgorithmConfig:
+        """Return a `DistillationConfig`."""
+        return DistillationConfig(cls)
+
+
+class DistillationConfig(LLMAlgorithmConfig):
+    """On-policy distillation; see `rllm_learn.algorithms.distillation`."""
+
+    algorithm_name: ClassVar[str] = "distillation"
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Take the defaults of `rllm train --config-name distillation_trainer`."""
+        super().__init__(algo_class or Distillation)

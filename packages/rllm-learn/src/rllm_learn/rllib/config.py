@@ -49,7 +49,7 @@ class LLMAlgorithmConfig(PlayersConfig):
         self.learner_settings: dict[str, Any] = {}
         self.algorithm_settings: dict[str, Any] = {}
         self.tasks_per_step = defaults.tasks_per_step
-        self.plays_greedy = defaults.eval.greedy
+        self.judging_settings: dict[str, Any] = {}
         self.num_engines = 0
         self.num_cpus_per_engine = 0.5
         self.num_gpus_per_engine = 0.0
@@ -170,16 +170,21 @@ class LLMAlgorithmConfig(PlayersConfig):
         self.learner_settings = {**self.learner_settings, **of_learner}
         return self
 
-    def evaluation(self, *, greedy: bool = UNSET, **settings: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def evaluation(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, *, greedy: bool = UNSET, samples_per_task: int = UNSET, **settings: Any
+    ) -> Self:
         """Say when and on what it is judged: RLlib's method, in episodes.
 
         Args:
             greedy: Whether held-out tasks are also played greedily.
+            samples_per_task: Sampled episodes of each; above 1, pass@k is reported too.
             settings: RLlib's `evaluation_interval`, `evaluation_duration` (held-out tasks) and
                 `evaluation_num_env_runners`.
         """
         super().evaluation(**settings)
-        self.plays_greedy = given(greedy, self.plays_greedy)
+        of_judging = {"greedy": greedy, "samples_per_task": samples_per_task}
+        own = {name: value for name, value in of_judging.items() if value is not UNSET}
+        self.judging_settings = {**self.judging_settings, **own}
         return self
 
     def fault_tolerance(
@@ -264,8 +269,8 @@ class LLMAlgorithmConfig(PlayersConfig):
             },
             "eval": {
                 "num_tasks": self.evaluation_duration,
-                "greedy": self.plays_greedy,
                 "opponents": self.eval_opponents,
+                **self.judging_settings,
             },
             "tasks_per_step": self.tasks_per_step,
             "snapshot_every": self.snapshot_every,

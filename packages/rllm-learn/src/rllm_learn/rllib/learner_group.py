@@ -108,7 +108,7 @@ class LLMLearnerGroup(LearnerGroup):
         return len(self._workers)
 
     def score(self, sequences: Sequence[SampledSequence], kinds: Collection[str]) -> list[Scores]:
-        """Return what the policy, or the reference, says of sequences; see `Learner.score`.
+        """Return what a model says of sequences; see `Learner.score`.
 
         Each rank scores a share of them.
 

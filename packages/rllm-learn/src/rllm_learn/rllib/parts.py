@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
@@ -30,7 +31,13 @@ from rllm_learn.rllib.placement import engine_options, learner_options, resource
 from rllm_learn.rllib.readiness import wait_until_ready
 from rllm_learn.roles import RolePlan, run_algorithm
 from rllm_learn.sampler import push_weights
-from rllm_learn.settings import apply_torch_threads, load_tokenizer, policy_spec, update_rule
+from rllm_learn.settings import (
+    apply_torch_threads,
+    load_tokenizer,
+    policy_spec,
+    teacher_spec,
+    update_rule,
+)
 
 
 class RLlibParts:
@@ -156,7 +163,7 @@ class RLlibParts:
             ),
             exports_adapter=self._publishes_adapter,
             keeps_reference="reference" in self.algorithm.scores,
-            plan=self.roles.learners,
+            plan=replace(self.roles.learners, teacher=teacher_spec(settings.algorithm, spec)),
             torch_threads=self._torch_threads,
             actor_options=[learner_options(config)] * config.num_learners,
         )
