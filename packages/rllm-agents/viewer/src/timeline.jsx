@@ -20,8 +20,8 @@ export function spans(rows) {
   for (const row of rows) {
     const parts = [
       [3, row["time/sample_seconds"]],
-      [2, row["time/learn_seconds"]],
-      [1, row["time/publish_seconds"]],
+      [2, (row["time/score_seconds"] ?? 0) + row["time/learn_seconds"]],
+      [1, row["time/sync_seconds"]],
     ];
     let at = row["time/began"] ?? end;
     for (const [lane, seconds] of parts) {
