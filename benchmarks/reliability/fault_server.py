@@ -30,13 +30,13 @@ class ByteTokenizer:
     _parts = re.compile("(" + "|".join(re.escape(text) for text in _SPECIAL) + ")")
 
     def apply_chat_template(
-        self, conversation: Any, *, tokenize: bool = False, add_generation_prompt: bool
+        self, conversation: Any, *, add_generation_prompt: bool = False, **settings: Any
     ) -> str:
         """Return messages as ChatML."""
         text = "".join(f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in conversation)
         return text + ("<|im_start|>assistant\n" if add_generation_prompt else "")
 
-    def __call__(self, text: str, *, add_special_tokens: bool = False) -> dict[str, list[int]]:
+    def __call__(self, text: str, **settings: Any) -> dict[str, list[int]]:
         """Return a text's ids."""
         ids: list[int] = []
         for part in self._parts.split(text):
@@ -44,11 +44,7 @@ class ByteTokenizer:
         return {"input_ids": ids}
 
     def decode(
-        self,
-        token_ids: Sequence[int],
-        *,
-        skip_special_tokens: bool = False,
-        clean_up_tokenization_spaces: bool = False,
+        self, token_ids: Sequence[int], *, skip_special_tokens: bool = False, **settings: Any
     ) -> str:
         """Return the text of ids."""
         names = {number: text.encode() for text, number in _SPECIAL.items()}

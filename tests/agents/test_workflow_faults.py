@@ -328,3 +328,12 @@ def test_hanging_threads_cost_only_their_own_tasks() -> None:
     episodes = run_tasks(hangs, tasks, step_timeout=0.2, n_parallel_tasks=4)
     counts = Counter(str(e.termination_reason) for e in episodes)
     assert counts == {"env_step_timeout": 5, "env_done": 45}
+
+
+def test_a_grader_that_hangs_is_told_apart_from_one_that_fails() -> None:
+    async def grades(workflow: Any, task: Any) -> None:
+        await workflow.grade(lambda task, text: time.sleep(0.5), {}, "x")
+
+    episode = run_one(grades, step_timeout=0.1)
+    assert episode.termination_reason is TerminationReason.GRADER_TIMEOUT
+    assert episode.reward is None
