@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 uv run python benchmarks/performance/vllm_rollouts.py
 
-A random Qwen3 of 10M parameters, whose head is set so that a turn ends after dozens of tokens.
+A random Qwen3 of 10M parameters, made so that a turn ends after 48 tokens, on average.
 AgentExecutionEngine plays episodes of four turns; then vLLM's `AsyncLLM`, the same one, is given
 the same prompts as ids and samples as many ids after each, every prompt as soon as the one before
 it in its episode has been answered. The replay has no agents, environments, templates, text or
@@ -94,18 +94,22 @@ def save_model(directory: Path) -> None:
 
 @torch.no_grad()
 def end_turns(model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Set the head's row of the turn's end so that its probability is nearly the same everywhere.
+    """Give the turn's end the same probability everywhere, so that turns are of geometric length.
 
-    The row is the least-squares solution of (hidden state) . row = logit, over random contexts.
+    One dimension of the residual stream is made a constant, which no layer writes to; the head's
+    row of the turn's end reads it: the least-squares solution of (hidden state) . row = logit.
     """
-    ids = torch.randint(3, len(tokenizer), (64, 128))
+    model.model.embed_tokens.weight[:, 0] = 4.0
+    for layer in model.model.layers:
+        layer.self_attn.o_proj.weight[0] = 0.0
+        layer.mlp.down_proj.weight[0] = 0.0
+    ids = torch.randint(3, len(tokenizer), (32, 128))
     hidden = model.model(input_ids=ids).last_hidden_state.flatten(0, 1)
     head = model.lm_head.weight
     end = tokenizer.get_vocab()["<|im_end|>"]
     others = hidden @ head.T
     others[:, end] = -torch.inf
-    odds = 1 / (MEAN_TOKENS - 1)
-    wanted = others.logsumexp(-1) + float(np.log(odds))
+    wanted = others.logsumexp(-1) - float(np.log(MEAN_TOKENS - 1))
     head[end] = torch.linalg.lstsq(hidden, wanted[:, None]).solution[:, 0]
 
 
@@ -235,6 +239,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     rows = []
     print("| parallel | rollouts / replay, a lap each | CPU | tokens/s, rollouts | replay |")
     print("|---|---|---|---|---|")
@@ -248,10 +253,9 @@ def main() -> None:
                 row = compare(engine, tokenizer, parallel, options.laps)
                 rows.append(row)
                 print(line_of(row), flush=True)
+                options.out.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
         finally:
             engine.close()
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
 
 
 def line_of(row: dict[str, Any]) -> str:
