@@ -115,7 +115,8 @@ def run_command(suite: str | None, policy: str | None, settings: tuple[str, ...]
         raise UserError(f"the row {chosen.name!r} is that of policy={chosen.name}; choose a name")
     chosen.identity()  # a model that is not there is said before anything is played
     play_references(loaded, checked, results)
-    row = _play(loaded, chosen, checked, seed=checked.seed, results=results)
+    run = _suite_run(loaded, chosen, checked, seed=checked.seed)
+    row = make_row(run, _play(run), results)
     path = row_path(results, loaded.name, chosen.name)
     total = row["total"]
     for name in ("normalised", "score", "solved"):
@@ -186,17 +187,17 @@ def play_references(suite: Suite, settings: BenchRunSettings, results: Path) -> 
     """
     if set(reference_scores(results, suite)) == set(REFERENCES):
         return
-    # Twice: the first row could not be normalised by the second. Nothing is played twice.
-    for name in (*REFERENCES, *REFERENCES):
-        _play(suite, Policy(name, script=name), settings, seed=0, results=results)
+    runs = [_suite_run(suite, Policy(name, script=name), settings, seed=0) for name in REFERENCES]
+    played = [_play(run) for run in runs]
+    # Twice: the first row could not be normalised by the second.
+    for run, entries in zip([*runs, *runs], [*played, *played], strict=True):
+        make_row(run, entries, results)
 
 
-def _play(
-    suite: Suite, policy: Policy, settings: BenchRunSettings, *, seed: int, results: Path
-) -> dict[str, Any]:
-    """Play what is missing and write the row."""
+def _suite_run(suite: Suite, policy: Policy, settings: BenchRunSettings, *, seed: int) -> SuiteRun:
+    """Return what is played, by whom, and how."""
     workers = settings.workers or (num_cores() if policy.script else 1)
-    run = SuiteRun(
+    return SuiteRun(
         suite=suite,
         name=policy.name,
         policy=policy.identity(),
@@ -206,8 +207,13 @@ def _play(
         workers=workers,
         cache=Path(settings.cache).expanduser() / suite.name,
     )
+
+
+def _play(run: SuiteRun) -> dict[str, EntryPlayed]:
+    """Play what is missing, and say how far it has got."""
+    suite = run.suite
     console = Console(stderr=True)
-    with console.status(f"{policy.name} plays {suite.name}") as status:
+    with console.status(f"{run.name} plays {suite.name}") as status:
         num_done = 0
 
         def note(entry: SuiteEntry, played: EntryPlayed) -> None:
@@ -216,12 +222,11 @@ def _play(
             score = entry_figures(entry, played.records)["score"][0] if played.records else None
             shown = "failed" if score is None else f"{score:.3f}"
             status.update(
-                f"{policy.name} plays {suite.name}: {num_done} of {len(suite.entries)}, "
+                f"{run.name} plays {suite.name}: {num_done} of {len(suite.entries)}, "
                 f"{entry.name} {shown}"
             )
 
-        played = play_suite(run, note)
-    return make_row(run, played, results)
+        return play_suite(run, note)
 
 
 def _with_options(settings: Sequence[str], **options: str | None) -> list[str]:

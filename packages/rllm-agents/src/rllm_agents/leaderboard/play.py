@@ -127,7 +127,19 @@ async def play_entry(
     Raises:
         UserError: The environment or its data is not there, or has too few tasks.
     """
-    file = RecordFile(path)
+    file, ids = RecordFile(path), episode_ids(entry)
+    if not all(one in file.records for one in ids):
+        failures = await _play_missing(entry, entrant, file, seed=seed, sampling=sampling)
+    else:
+        failures = []  # and the tasks, which take a while to find, are not asked for
+    records = [file.records[one] for one in ids if one in file.records]
+    return EntryPlayed(tuple(records), tuple(failures), file.seconds)
+
+
+async def _play_missing(
+    entry: SuiteEntry, entrant: Entrant, file: RecordFile, *, seed: int, sampling: SamplingParams
+) -> list[str]:
+    """Play what is not in the file and keep it there; return why episodes failed."""
     requests, env_args = entry_requests(entry, seed)
     missing = [
         replace(r, sampling=replace(sampling, seed=derive_seed(seed, entry.name, r.id)))
@@ -135,24 +147,29 @@ async def play_entry(
         if r.id not in file.records
     ]
     failures: list[str] = []
-    if missing:
-        started = time.perf_counter()
-        episodes = (
-            _play_matches(entry, entrant, missing)
-            if entry.match
-            else _play_tasks(entry, entrant, missing, env_args)
-        )
-        try:
-            async with aclosing(episodes):
-                async for episode, record in episodes:
-                    if record is None:
-                        failures.append(f"{entry.name} {episode.id}: {episode.error}")
-                    else:
-                        file.add(episode.id, record)
-        finally:
-            file.add_seconds(round(time.perf_counter() - started, 3))
-    records = [file.records[r.id] for r in requests if r.id in file.records]
-    return EntryPlayed(tuple(records), tuple(failures), file.seconds)
+    started = time.perf_counter()
+    episodes = (
+        _play_matches(entry, entrant, missing)
+        if entry.match
+        else _play_tasks(entry, entrant, missing, env_args)
+    )
+    try:
+        async with aclosing(episodes):
+            async for episode, record in episodes:
+                if record is None:
+                    failures.append(f"{entry.name} {episode.id}: {episode.error}")
+                else:
+                    file.add(episode.id, record)
+    finally:
+        file.add_seconds(round(time.perf_counter() - started, 3))
+    return failures
+
+
+def episode_ids(entry: SuiteEntry) -> list[str]:
+    """Return the ids of an entry's episodes, in order."""
+    if entry.match:
+        return [request.id for request in _match_requests(entry, 0)]
+    return [f"{task}-{k}" for task in range(entry.num_tasks) for k in range(entry.attempts)]
 
 
 def entry_requests(entry: SuiteEntry, seed: int) -> tuple[list[RolloutRequest], dict[str, Any]]:
@@ -180,11 +197,9 @@ def entry_requests(entry: SuiteEntry, seed: int) -> tuple[list[RolloutRequest], 
             num_tasks=entry.num_tasks,
             first_seed=seed * SEEDS_APART,
         )
-    requests = [
-        RolloutRequest(task=task, id=f"{index}-{attempt}")
-        for index, task in enumerate(tasks)
-        for attempt in range(entry.attempts)
-    ]
+    each = [task for task in tasks for _ in range(entry.attempts)]
+    ids = episode_ids(entry)
+    requests = [RolloutRequest(task=t, id=one) for t, one in zip(each, ids, strict=True)]
     return requests, env_args
 
 
