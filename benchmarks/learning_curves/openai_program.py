@@ -54,17 +54,19 @@ def main() -> None:
     """Train with every seed, then write the result and its picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, default=40)
     arguments = parser.parse_args()
     runs = []
     for seed in arguments.seeds:
         run_dir = Path("runs") / NAME / f"seed-{seed}"
         if not (run_dir / "summary.json").exists():
-            config = {"seed": seed, "run_dir": str(run_dir)}
+            config = {"seed": seed, "run_dir": str(run_dir), "num_steps": arguments.steps}
             is_stopped = (run_dir / "config.yaml").exists()
             AgentTrainer(agent_class=AgentProgram(play), config=config, resume=is_stopped).train()
         runs.append(result_of(run_dir))
     seeds = " ".join(map(str, arguments.seeds))
-    save(NAME, f"python benchmarks/learning_curves/openai_program.py --seeds {seeds}", runs)
+    script = "python benchmarks/learning_curves/openai_program.py"
+    save(NAME, f"{script} --seeds {seeds} --steps {arguments.steps}", runs)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -25,7 +26,7 @@ def write_result(name: str, settings: Mapping[str, Any], figures: Mapping[str, A
     path = RESULTS / f"{name}.json"
     content = {
         "name": name,
-        "command": f"python benchmarks/performance/{name}.py --write",
+        "command": " ".join([f"python benchmarks/performance/{name}.py", *sys.argv[1:]]),
         "date": date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}, "
         f"Python {platform.python_version()}",
