@@ -6,7 +6,7 @@
 First a tiny model learns by supervised fine-tuning how moves are written, from games of random
 legal moves; it knows nothing of playing well. Then each seed is what `rllm train` does with the
 settings that the result names: the policy plays itself. It never trains against the opponents
-that it is judged against. Run directories stay under `runs/`; a seed that is there is not run again.
+that it is judged against. Run directories stay under `runs/`; what is there is not run again.
 """
 
 from __future__ import annotations
