@@ -1,138 +1,153 @@
-"""Self-play in Nim: a policy plays both seats, and is judged against named frozen opponents.
+"""Self-play: a policy plays all seats of a game, and is judged against named frozen opponents.
 
-    uv run python benchmarks/learning_curves/self_play.py --seeds 0 1 2
+    uv run python benchmarks/learning_curves/self_play.py dilemma --seeds 0 1 2
+    uv run python benchmarks/learning_curves/self_play.py nim num_steps=200 --seeds 0 1 2
 
 First a tiny model learns by supervised fine-tuning how moves are written, from games of random
-legal moves; it knows nothing of playing well. Then each seed is a plain `rllm train` in which the
-policy plays itself, from positions of which a part is held out: no training game begins with
-those. The opponents that it is judged against are never trained against. Run directories stay
-under `runs/`.
+legal moves; it knows nothing of playing well. Then each seed is what `rllm train` does with the
+settings that the result names: the policy plays itself. It never trains against the opponents
+that it is judged against. Run directories stay under `runs/`; what is there is not run again.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import platform
-import subprocess
-import sys
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
-from rllm_envs.multi_agent import make_aec
+from rllm_agents import run_match
+from rllm_agents.match import MatchSetting
+from rllm_learn import AgentTrainer
+from rllm_learn.config import SFTConfig, TrainerConfig, load_config, to_settings
+from rllm_learn.sft import train_supervised
 from rllm_learn.tracking import read_metrics
 
 RESULTS = Path(__file__).parent.parent / "results" / "learning_curves"
 RUNS = Path("runs")
-GAME = "rllm/Nim-v0"
-KWARGS = {"num_piles": 2, "max_objects": 5}
-NUM_GAMES = 4000
-HELD_OUT = ([1, 4], [5, 2], [3, 5], [4, 3], [2, 1], [5, 1])
-"""Beginnings of games that the policy is judged on."""
-GAMES_PER_POSITION = 4
 SFT = (
-    "model=tiny-untrained",
+    "model.path=tiny-untrained",
     "model.lora_rank=0",
-    "num_updates=300",
-    "batch_sequences=64",
     "learner.learning_rate=3e-3",
     "learner.muon_learning_rate=2e-2",
     "learner.warmup_updates=20",
     "learner.decay=cosine",
+    "tracking.tensorboard=false",
 )
 TRAIN = (
-    f"env={GAME}",
-    *(f"env.kwargs.{key}={value}" for key, value in KWARGS.items()),
     "players={player_0: {}, player_1: {}}",
     "eval.opponents=[random,expert]",
     "eval.greedy=false",
-    "eval.num_tasks=96",
-    f"env.dataset={RUNS / 'nim-train.jsonl'}",
-    f"env.eval_dataset={RUNS / 'nim-held-out.jsonl'}",
+    "eval.num_tasks=64",
     "model.lora_rank=0",
-    "num_steps=24",
-    "learner.learning_rate=5e-4",
-    "learner.warmup_updates=2",
-    "eval.every_steps=8",
-    "checkpoint.every_steps=4",
     "tasks_per_step=8",
-    "rollout.max_response_length=700",
+    "learner.warmup_updates=2",
+    "tracking.tensorboard=false",
 )
+
+
+@dataclass(frozen=True)
+class Game:
+    """What is played, and how the model is prepared for it."""
+
+    id: str
+    kwargs: dict[str, int]
+    num_games: int
+    """Games of random moves to imitate."""
+    sft: tuple[str, ...]
+    train: tuple[str, ...]
+
+    @property
+    def settings(self) -> list[str]:
+        """Those of `rllm train`, but for model, seed and directory."""
+        kwargs = [f"env.kwargs.{key}={value}" for key, value in self.kwargs.items()]
+        return [f"env.id={self.id}", *kwargs, *TRAIN, *self.train]
+
+
+GAMES = {
+    "dilemma": Game(
+        "rllm/PrisonersDilemma-v0",
+        {"num_rounds": 1},
+        num_games=200,
+        sft=("num_updates=80", "batch_sequences=32"),
+        train=("num_steps=12", "eval.every_steps=4", "learner.learning_rate=1e-3"),
+    ),
+    "nim": Game(
+        "rllm/Nim-v0",
+        {"num_piles": 2, "max_objects": 7},
+        num_games=4000,
+        sft=("num_updates=300", "batch_sequences=64"),
+        train=(
+            "num_steps=100",
+            "eval.every_steps=20",
+            "learner.learning_rate=3e-4",
+            "tasks_per_step=32",
+            "rollout.max_response_length=700",
+        ),
+    ),
+}
 
 
 def main() -> None:
     """Make the base model, train every seed, then write the result and its picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--name", default="nim-self-play")
+    parser.add_argument("game", choices=GAMES)
     parser.add_argument("settings", nargs="*", help="KEY=VALUE, over those of the script.")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_intermixed_args()
-    model = base_model()
-    write_positions()
-    settings = [*TRAIN, *arguments.settings]
-    runs = [
-        run_seed(arguments.name, seed, [f"model={model}", *settings]) for seed in arguments.seeds
-    ]
+    game, name = GAMES[arguments.game], f"{arguments.game}-self-play"
+    model = base_model(arguments.game, game)
+    settings = [*game.settings, *arguments.settings]
+    runs = [run_seed(name, seed, [f"model.path={model}", *settings]) for seed in arguments.seeds]
     result = {
-        "name": arguments.name,
+        "name": name,
         "command": " ".join(["rllm train", *settings]),
-        "base_model": f"rllm sft data=<{NUM_GAMES} games of random legal moves> {' '.join(SFT)}",
+        "base_model": f"rllm sft data=<{game.num_games} games of random legal moves> "
+        + " ".join([*SFT, *game.sft]),
         "date": date.today().isoformat(),
         "machine": f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
         "runs": runs,
     }
     RESULTS.mkdir(parents=True, exist_ok=True)
-    target = RESULTS / f"{arguments.name}.json"
+    target = RESULTS / f"{name}.json"
     target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    plot(result, RESULTS / f"{arguments.name}.png")
+    plot(result, RESULTS / f"{name}.png")
     print(f"{target}\n{report(result)}")
 
 
-def base_model() -> Path:
+def base_model(name: str, game: Game) -> Path:
     """Return the directory of a tiny model that writes legal moves, made if absent."""
-    directory = RUNS / "nim-base"
-    data = RUNS / "nim-random-games.jsonl"
+    directory, data = RUNS / f"{name}-base", RUNS / f"{name}-random-games.jsonl"
     if not (directory / "summary.json").exists():
         RUNS.mkdir(exist_ok=True)
-        data.write_text("".join(random_games(NUM_GAMES)), encoding="utf-8")
-        rllm("sft", f"data={data}", f"run_dir={directory}", *SFT)
+        rows = asyncio.run(random_games(game))
+        data.write_text("".join(rows), encoding="utf-8")
+        given = [f"data={data}", f"run_dir={directory}", *SFT, *game.sft]
+        train_supervised(to_settings(load_config("sft", given), SFTConfig, config_name="sft"))
     return directory / "model"
 
 
-def write_positions() -> None:
-    """Write the beginnings of training and of held-out games, which the first player can win."""
-    sizes = range(1, KWARGS["max_objects"] + 1)
-    positions = [[a, b] for a in sizes for b in sizes if a != b]
-    training = [{"piles": p} for p in positions if p not in HELD_OUT]
-    # The seed is that of the opponents' chance.
-    held_out = [{"piles": p, "seed": s} for s in range(GAMES_PER_POSITION) for p in HELD_OUT]
-    for name, rows in (("nim-train", training), ("nim-held-out", held_out)):
-        lines = [json.dumps(row) + "\n" for row in rows]
-        (RUNS / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-
-
-def random_games(num_games: int) -> list[str]:
-    """Return the conversations of both players in games of random legal moves, as JSON lines."""
-    env = make_aec(GAME, **KWARGS, split="train")
-    rng = np.random.default_rng(0)
+async def random_games(game: Game) -> list[str]:
+    """Return the conversations of all players in games of random legal moves, as JSON lines."""
     rows = []
-    for seed in range(num_games):
-        env.reset(seed=seed)
-        said: dict[str, list[dict[str, str]]] = {agent: [] for agent in env.possible_agents}
-        for agent in env.agent_iter():
-            observation, _, terminated, truncated, info = env.last()
-            if terminated or truncated:
-                env.step(None)
-                continue
-            action = str(rng.choice(info["action_mask"]))
-            said[agent].append({"role": "user", "content": str(observation)})
-            said[agent].append({"role": "assistant", "content": action})
-            env.step(action)
-        rows += [json.dumps({"messages": m}) + "\n" for m in said.values() if m]
+    setting = MatchSetting(env_kwargs={**game.kwargs, "split": "train"})
+    players = {"player_0": "random", "player_1": "random"}
+    for seed in range(game.num_games):
+        episode = await run_match(game.id, players, seed=seed, setting=setting)
+        for trajectory in episode.trajectories:
+            messages = []
+            for step in trajectory.steps:
+                messages.append({"role": "user", "content": str(step.observation)})
+                messages.append({"role": "assistant", "content": str(step.action)})
+            if messages:
+                rows.append(json.dumps({"messages": messages}) + "\n")
+    setting.threads.close()
     return rows
 
 
@@ -140,8 +155,11 @@ def run_seed(name: str, seed: int, settings: list[str]) -> dict[str, Any]:
     """Train once and return the scores against each opponent before and after, and the curve."""
     run_dir = RUNS / name / f"seed-{seed}"
     if not (run_dir / "summary.json").exists():
-        begun = ["--resume"] if (run_dir / "checkpoints").is_dir() else []
-        rllm("train", *begun, f"seed={seed}", f"run_dir={run_dir}", *settings)
+        given = [f"seed={seed}", f"run_dir={run_dir}", *settings]
+        config = load_config("grpo_trainer", given)
+        resume = (run_dir / "checkpoints").is_dir()
+        checked = to_settings(config, TrainerConfig, config_name="grpo_trainer")
+        AgentTrainer(config=checked, resume=resume).train()
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     rows = read_metrics(run_dir / "metrics.jsonl")
     curve = [
@@ -163,12 +181,6 @@ def run_seed(name: str, seed: int, settings: list[str]) -> dict[str, Any]:
         "scores_after": {k: v for k, v in curve[-1].items() if k != "step"},
         "curve": curve,
     }
-
-
-def rllm(*arguments: str) -> None:
-    """Run a command of `rllm`."""
-    program = "from rllm_agents.cli import main; main()"
-    subprocess.run([sys.executable, "-c", program, *arguments], check=True)
 
 
 def plot(result: dict[str, Any], path: Path) -> None:
