@@ -364,8 +364,9 @@ class DPOFileConfig:
     model: ModelConfig = field(default_factory=ModelConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
-    num_updates: int = 100
-    """Optimizer steps of `batch_pairs` pairs each."""
+    num_updates: int = 30
+    """Optimizer steps of `batch_pairs` pairs each; with too many of them all responses become
+    unlikely, the chosen ones too."""
     batch_pairs: int = 32
     """Pairs of one update."""
     max_length: int = 1024
