@@ -136,7 +136,8 @@ def test_options_reach_the_settings_they_name():
 
 
 def test_a_class_is_an_environment_and_its_arguments_are_env_config():
-    players = GRPOConfig().environment(OwnEnv, env_config={"a": 1}).agent(ToolAgent).players()
+    own = GRPOConfig().environment(OwnEnv, env_config={"a": 1}).agent(ToolAgent)
+    players = own.chosen_players()
     assert (players.env_class, players.agent_class) == (OwnEnv, ToolAgent)
     assert players.env_args == {"a": 1}
 
@@ -154,7 +155,7 @@ def test_a_copy_and_a_restored_state_are_valid_too():
             lambda c: c.env_runners(sample_timeout_s=5.0),
             "bound episodes",
         ),
-        (lambda c: c.multi_agent(policies={"a", "b"}), "policies=.*one policy learns"),
+        (lambda c: c.multi_agent(policies={"a", "b"}), r"RLModules.*\.players\("),
         (lambda c: c.env_runners(num_gpus_per_env_runner=1), r"\.engine\(num_gpus"),
         (lambda c: c.evaluation(evaluation_parallel_to_training=True), "engines are shared"),
         (lambda c: c.framework(torch_skip_nan_gradients=True), "skipped always"),
