@@ -104,7 +104,7 @@ class Workflow(ABC):
 
         Args:
             name: The role.
-            task: What it worked on, if that is not the workflow's task.
+            task: What it worked on, where not the workflow's.
         """
         trajectory = Trajectory(name=name, task=self.task if task is None else task)
         run = self.rollout_engine.run
@@ -117,10 +117,7 @@ class Workflow(ABC):
 
         Args:
             agent: Whose turn it is; it has taken in what it is to answer.
-            observation: Kept in the step.
-
-        Returns:
-            The step in the agent's trajectory, with its action.
+            observation: Kept in the step that is returned, with its action.
 
         Raises:
             TerminationEvent: No token is left, or the response was cut off by its limit.
@@ -157,12 +154,8 @@ class Workflow(ABC):
                 the environment itself says (`blocking = False`).
         """
         setting = self.rollout_engine.setting
-        session = EnvSession(
-            make_env,
-            is_blocking=is_blocking,
-            threads=setting.threads,
-            limits=setting.model.limits,
-        )
+        limits, threads = setting.model.limits, setting.threads
+        session = EnvSession(make_env, is_blocking=is_blocking, threads=threads, limits=limits)
         self.rollout_engine.run.env_sessions.append(session)
         return session
 

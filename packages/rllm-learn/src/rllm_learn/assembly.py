@@ -94,7 +94,8 @@ def assemble(
     apply_torch_threads(config.torch_threads, config.model.path)
     spec = policy_spec(config.model, resolve_model_path(config.model.path), seed=config.seed)
     tokenizer = load_tokenizer(spec.path)
-    teacher = teacher_spec(config.algorithm, spec)
+    roles = players.roles or RolePlan()
+    plan = replace(roles.learners, teacher=teacher_spec(config.algorithm, spec))
     rule = update_rule(
         config.learner,
         config.model,
@@ -103,13 +104,12 @@ def assemble(
         temperature=config.rollout.temperature,
         critic=config.algorithm.critic,
     )
-    roles = players.roles or RolePlan()
     publishes_adapter = publishes_adapters(config, roles)
     algorithm = run_algorithm(config, players.roles)
     learner = load_learners(
         spec,
         rule,
-        replace(roles.learners, teacher=teacher),
+        plan,
         exports_adapter=publishes_adapter,
         keeps_reference="reference" in algorithm.scores,
     )
@@ -117,11 +117,7 @@ def assemble(
         config.engine.name, engine_arguments(config, spec, roles), roles.sets
     )
     train_engine = execution_engine(
-        config,
-        players,
-        sets.training_env_args,
-        tokenizer,
-        rollout_engine=rollout_engine,
+        config, players, sets.training_env_args, tokenizer, rollout_engine=rollout_engine
     )
     peft_config = adapter_config(spec) if publishes_adapter else None
 

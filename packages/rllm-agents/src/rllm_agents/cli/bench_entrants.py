@@ -14,7 +14,7 @@ import yaml
 
 from rllm_agents.agents.chat import ChatAgent
 from rllm_agents.cli.bench_settings import BenchRunSettings
-from rllm_agents.cli.eval import check_policy, positions_of, sampling_params, set_torch_threads
+from rllm_agents.cli.eval import check_policy, positions_of, sampling_params, torch_threads
 from rllm_agents.cli.eval_server import server_arguments
 from rllm_agents.cli.eval_settings import EvalSettings, ModelSettings
 from rllm_agents.errors import UserError
@@ -234,7 +234,11 @@ class LocalEntrant(_ModelEntrant):
     def __init__(self, settings: EvalSettings, adapter: str | None, n_parallel: int) -> None:
         path = resolve_model_path(settings.model.path or "tiny")
         super().__init__(settings, positions_of(path), n_parallel)
-        set_torch_threads(settings)
+        threads = torch_threads(settings)
+        if threads is not None:
+            import torch  # takes seconds, and scripted policies need none
+
+            torch.set_num_threads(threads)
         engine = settings.engine
         arguments: dict[str, Any] = {
             "dtype": settings.model.dtype,
