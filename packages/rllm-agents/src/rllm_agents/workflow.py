@@ -77,7 +77,7 @@ class Workflow(ABC):
         Args:
             task: The problem.
             uid: Id of the request; it becomes the Episode's.
-            **kwargs: Nothing yet; accepted so that workflows outlive additions.
+            **kwargs: Accepted so that workflows outlive additions.
 
         Returns:
             An Episode, whose judgement stands as it is; or None: then it is made of all
@@ -252,8 +252,7 @@ class Workflow(ABC):
     def collect_trajectories(self) -> Episode:
         """Return an Episode of what was made and committed, and of the agents' trajectories.
 
-        An agent that is an attribute of the workflow gives its trajectory the attribute's name.
-        Those without steps and calls are left out.
+        An agent's is named after its attribute. Those without steps and calls are left out.
         """
         run = self.rollout_engine.run
         found = list(run.trajectories)
@@ -308,11 +307,9 @@ class Workflow(ABC):
         self.collect_metrics(episode)
 
     def role_of(self, trajectory: Trajectory) -> str:
-        """Return the name of a trajectory's role: an agent's is that of the attribute it is."""
-        if trajectory.name != _DEFAULT_NAME:
-            return trajectory.name
-        own = (name for name, agent in self._agents() if trajectory_of(agent).uid == trajectory.uid)
-        return next(own, trajectory.name)
+        """Return a trajectory's role: its name, or the attribute that its agent is."""
+        own = {trajectory_of(agent).uid: name for name, agent in self._agents()}
+        return own.get(trajectory.uid, "") if trajectory.name == _DEFAULT_NAME else trajectory.name
 
     def _agents(self) -> Iterator[tuple[str, BaseAgent]]:
         for name, value in vars(self).items():
