@@ -321,10 +321,9 @@ class Workflow(ABC):
                 yield from ((str(k), v) for k, v in value.items() if isinstance(v, BaseAgent))
 
     def find_agent(self, messages: Sequence[Message]) -> BaseAgent | None:
-        """Return the agent whose conversation some messages are; None where it is none's.
+        """Return the agent whose conversation some messages are, None if none's.
 
-        Raises:
-            EpisodeFailure: It is that of several.
+        Raises EpisodeFailure where it is that of several.
         """
         shown = [(agent, agent.chat_completions) for _, agent in self._agents()]
         found = [agent for agent, own in shown if own is messages]
