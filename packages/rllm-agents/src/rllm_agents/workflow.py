@@ -78,7 +78,7 @@ class Workflow(ABC):
         Args:
             task: The problem.
             uid: Id of the request; it becomes the Episode's.
-            **kwargs: Nothing yet; accepted so that workflows outlive additions.
+            **kwargs: Accepted so that workflows outlive additions.
 
         Returns:
             An Episode, whose judgement stands as it is; or None: then it is made of all
@@ -248,8 +248,7 @@ class Workflow(ABC):
     def collect_trajectories(self) -> Episode:
         """Return an Episode of what was made and committed, and of the agents' trajectories.
 
-        An agent that is an attribute of the workflow gives its trajectory the attribute's name.
-        Those without steps and calls are left out.
+        An agent's is named after its attribute. Those without steps and calls are left out.
         """
         run = self.rollout_engine.run
         found = list(run.trajectories)
@@ -304,11 +303,9 @@ class Workflow(ABC):
         self.collect_metrics(episode)
 
     def role_of(self, trajectory: Trajectory) -> str:
-        """Return the name of a trajectory's role: an agent's is that of the attribute it is."""
-        if trajectory.name != _DEFAULT_NAME:
-            return trajectory.name
-        own = (name for name, agent in self._agents() if trajectory_of(agent).uid == trajectory.uid)
-        return next(own, trajectory.name)
+        """Return a trajectory's role: its name, or the attribute that its agent is."""
+        own = {trajectory_of(agent).uid: name for name, agent in self._agents()}
+        return own.get(trajectory.uid, "") if trajectory.name == _DEFAULT_NAME else trajectory.name
 
     def _agents(self) -> Iterator[tuple[str, BaseAgent]]:
         for name, value in vars(self).items():
@@ -320,10 +317,9 @@ class Workflow(ABC):
                 yield from ((str(k), v) for k, v in value.items() if isinstance(v, BaseAgent))
 
     def find_agent(self, messages: Sequence[Message]) -> BaseAgent | None:
-        """Return the agent whose conversation some messages are; None where it is none's.
+        """Return the agent whose conversation some messages are, None if none's.
 
-        Raises:
-            EpisodeFailure: It is that of several.
+        Raises EpisodeFailure where it is that of several.
         """
         shown = [(agent, agent.chat_completions) for _, agent in self._agents()]
         found = [agent for agent, own in shown if own is messages]

@@ -89,7 +89,6 @@ def assemble(
         UserError: A model, a data set or an environment is not there.
     """
     check_engine(config)
-    # What is cheap to get wrong is looked at before the model is loaded.
     sets = choose_tasks(config, players, datasets)
     apply_torch_threads(config.torch_threads, config.model.path)
     spec = policy_spec(config.model, resolve_model_path(config.model.path), seed=config.seed)
@@ -113,9 +112,8 @@ def assemble(
         exports_adapter=publishes_adapter,
         keeps_reference="reference" in algorithm.scores,
     )
-    rollout_engine = policy_engine(
-        config.engine.name, engine_arguments(config, spec, roles), roles.sets
-    )
+    arguments = engine_arguments(config, spec, roles)
+    rollout_engine = policy_engine(config.engine.name, arguments, roles.sets)
     train_engine = execution_engine(
         config, players, sets.training_env_args, tokenizer, rollout_engine=rollout_engine
     )
