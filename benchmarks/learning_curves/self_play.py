@@ -38,7 +38,7 @@ SFT = (
     "learner.muon_learning_rate=2e-2",
     "learner.warmup_updates=20",
     "learner.decay=cosine",
-    "tracking.tensorboard=false",
+    "tracking.to=[]",
 )
 TRAIN = (
     "players={player_0: {}, player_1: {}}",
@@ -48,7 +48,7 @@ TRAIN = (
     "model.lora_rank=0",
     "tasks_per_step=8",
     "learner.warmup_updates=2",
-    "tracking.tensorboard=false",
+    "tracking.to=[]",
 )
 
 

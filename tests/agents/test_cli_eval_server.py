@@ -80,7 +80,7 @@ def test_the_key_comes_from_the_environment_and_is_written_nowhere(
     assert refused.stderr.startswith("error: http://127.0.0.1")
     assert "HTTP 401" in refused.stderr
     written = [path.read_text() for path in tmp_path.rglob("*.json*")]
-    assert len(written) == 2
+    assert len(written) == 3  # settings, episodes and summary of the one that played
     assert [
         text for text in [*written, result.output, refused.output] if "verysecret" in text
     ] == []

@@ -286,7 +286,7 @@ def test_the_renderer_keeps_thoughts_on_request(thinking: str, num_records: int)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"engine_name": "nope"}, r"one of openai, scripted, transformers.*; got 'nope'"),
+        ({"engine_name": "nope"}, r"one of openai, pool, scripted, transformers.*; got 'nope'"),
         ({"engine_name": "vllm"}, "the engine needs a model path"),
         ({"engine_name": "scripted"}, "missing a required argument: 'responses'"),
         ({"engine_name": "scripted", "rollout_engine_args": {"answers": []}}, "it takes responses"),

@@ -62,7 +62,7 @@ def reward(result: dict[str, Any]) -> float:
 
 
 def learner_group(
-    spec: PolicySpec, rule: UpdateRule, num_learners: int, teacher: PolicySpec
+    spec: PolicySpec, rule: UpdateRule, num_learners: int, teacher: PolicySpec | None = None
 ) -> LLMLearnerGroup:
     config = SimpleNamespace(
         num_learners=num_learners,

@@ -83,7 +83,7 @@ def test_over_actors_players_learn_as_in_one_process(cluster: None, tmp_path: Pa
             "tasks_per_step": 4,
             "algorithm": {"group_size": 4},
             "eval": {"num_tasks": 2, "every_steps": 9, "greedy": False},
-            "tracking": {"tensorboard": False},
+            "tracking": {"to": []},
             "rollout": {"max_response_length": 24},
             "run_dir": str(run),
         },

@@ -109,7 +109,9 @@ def test_a_step_says_when_it_began_and_where_its_time_went():
     report, *_ = run([1.0, 0.0])
     whole = time.time() - before
     assert before <= report.metrics["time/began"] <= before + whole
-    parts = [report.metrics[f"time/{part}_seconds"] for part in ("sample", "learn", "publish")]
+    parts = [
+        report.metrics[f"time/{part}_seconds"] for part in ("sample", "score", "learn", "sync")
+    ]
     assert min(parts) >= 0.0
     assert sum(parts) <= whole + 0.01
 

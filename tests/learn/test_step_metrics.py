@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from time import time as wall_clock
+
 import pytest
 
 from rllm_agents import Episode, TerminationReason, TokenRecord, Trajectory
@@ -99,7 +101,9 @@ def test_the_parts_of_a_steps_time_add_up():
         with time.phase(name):
             pass
     episodes = [played(1.0, 20), played(None, 10, reason=TerminationReason.LLM_ERROR)]
-    assert time.metrics(episodes=episodes, learned_tokens=44) == {
+    metrics = time.metrics(episodes=episodes, learned_tokens=44)
+    assert 0.0 < metrics.pop("time/began") <= wall_clock()
+    assert metrics == {
         "time/sample_seconds": 3.0,
         "time/score_seconds": 1.0,
         "time/learn_seconds": 2.0,

@@ -15,7 +15,7 @@ from rllm_learn.records import learned_reward
 
 PHASES: tuple[str, ...] = ("sample", "score", "learn", "sync")
 """What a step's time is split into; what is left is bookkeeping."""
-_OF_THE_ENGINE = {"num_steps", "prompt_tokens", "response_tokens"}
+_OF_THE_ENGINE = {"num_steps", "prompt_tokens", "response_tokens", "attempts"}
 """What engines put into an episode's metrics and is counted here from its tokens."""
 MAX_NAMES = 24
 """Different names from users' environments that are reported of one step."""
