@@ -193,7 +193,7 @@ def _check_arguments(
 ) -> None:
     if creator is None or not env_kwargs:
         return
-    parameters = inspect.signature(creator).parameters
+    parameters = _parameters(creator)
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     for name in env_kwargs:
@@ -203,6 +203,11 @@ def _check_arguments(
             raise EnvArgumentError(
                 f"{env_id} has no argument {name!r}; it takes {', '.join(parameters)}{hint}"
             )
+
+
+@functools.lru_cache(maxsize=256)
+def _parameters(creator: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(creator).parameters
 
 
 def _unknown_env(env_id: str) -> str:
