@@ -13,8 +13,12 @@ import signal
 import tempfile
 from pathlib import Path
 
-import hypothesis
 import pytest
+
+try:
+    import hypothesis
+except ImportError:  # the environments are also tested where nothing but pytest is beside them
+    hypothesis = None
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 _DATA_VARIABLE = "RLLM_DATA_DIR"
@@ -22,11 +26,12 @@ _private_home = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # How fast inputs are drawn says how busy the machine is.
-    hypothesis.settings.register_profile(
-        "rllm", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-    )
-    hypothesis.settings.load_profile("rllm")
+    if hypothesis is not None:
+        # How fast inputs are drawn says how busy the machine is.
+        hypothesis.settings.register_profile(
+            "rllm", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+        )
+        hypothesis.settings.load_profile("rllm")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ["HF_HUB_OFFLINE"] = "1"
