@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -63,7 +64,7 @@ class Player:
     """Role of its trajectory; "" is the seat's name. Equal roles of a task are compared."""
 
 
-class Seat:
+class Seat(ABC):
     """One player during one match: acts, is rewarded, and leaves a trajectory."""
 
     def __init__(self, name: str, *, learns: bool) -> None:
@@ -75,6 +76,7 @@ class Seat:
         self._rewarded: list[tuple[Step, float]] = []
         self._early = 0.0
 
+    @abstractmethod
     async def start(self) -> None:
         """Get ready.
 
@@ -82,6 +84,7 @@ class Seat:
             EpisodeFailure: The player cannot play.
         """
 
+    @abstractmethod
     async def act(self, observation: Any, reward: float, info: dict[str, Any]) -> Any:
         """Return what the player does now.
 
@@ -93,8 +96,8 @@ class Seat:
         Raises:
             EpisodeFailure: The player's agent, engine or script failed.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self, observation: Any, reward: float, info: dict[str, Any]) -> None:
         """Show the player how it ended."""
 
@@ -212,6 +215,9 @@ class ScriptSeat(Seat):
                 f"{type(_bare(env)).__name__} has no expert_action, so nobody can play as 'expert'"
             )
 
+    async def start(self) -> None:
+        """Nothing is to be made: a script is there."""
+
     async def act(self, observation: Any, reward: float, info: dict[str, Any]) -> Any:
         """Ask the script, where the environment's calls run."""
         try:
@@ -226,6 +232,9 @@ class ScriptSeat(Seat):
         self.trajectory.steps.append(step)
         self._add(step)
         return action
+
+    def end(self, observation: Any, reward: float, info: dict[str, Any]) -> None:
+        """A script learns nothing of how it ended."""
 
     def _choose(self, observation: Any, info: dict[str, Any]) -> Any:
         if callable(self._script):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -149,7 +150,7 @@ class PolicyGradientConfig(AlgorithmConfig):
 Config = TypeVar("Config", bound=PolicyGradientConfig)
 
 
-class PolicyGradient(Generic[Config]):
+class PolicyGradient(ABC, Generic[Config]):
     """Base of the algorithms. One of them adds `plan`, `credit` and `token_losses`."""
 
     def __init__(self, config: Config):
@@ -170,6 +171,7 @@ class PolicyGradient(Generic[Config]):
         """Ask for no further tasks."""
         return 0
 
+    @abstractmethod
     def token_losses(
         self, logprobs: Tensor, log_ratio: Tensor, advantages: Tensor, mask: Tensor
     ) -> TokenLosses:
@@ -181,7 +183,6 @@ class PolicyGradient(Generic[Config]):
             advantages: (B, T).
             mask: (B, T) bool, True at sampled tokens.
         """
-        raise NotImplementedError
 
     def loss(self, output: PolicyOutput, batch: TokenBatch) -> LossSum:
         """Sum over sampled tokens of weight x (policy's loss + KL term - entropy bonus)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -137,9 +138,9 @@ class GroupCredit(StepCredit[GroupSettings]):
         """Return `group_size` sampled rollouts of each task."""
         return repeated(num_tasks, self.config.group_size)
 
+    @abstractmethod
     def advantages(self, values: Sequence[float], keys: Sequence[Hashable]) -> list[float]:
         """Return one advantage a value, exactly 0 where all values of its key are equal."""
-        raise NotImplementedError
 
     def credit(self, rollouts: Sequence[Rollout], memory: Mapping[str, float]) -> Credit:
         """Give every sampled token the advantage of its rollout, or of its step.

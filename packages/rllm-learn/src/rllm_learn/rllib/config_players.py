@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -96,13 +97,13 @@ class PlayersConfig(AlgorithmConfig):
             "who plays by .players({'player_0': {}, 'player_1': {'opponent': 'snapshot'}})"
         )
 
+    @abstractmethod
     def trainer_config(self) -> TrainerConfig:
         """Return the settings as `rllm train` has them.
 
         Raises:
             ConfigError: A setting is unknown or out of range.
         """
-        raise NotImplementedError
 
     def chosen_players(self) -> Players:
         """Return who plays.
