@@ -57,7 +57,7 @@ def conversation_of(agent: BaseAgent) -> tuple[Message, ...]:
         check_messages(messages)
     except RendererError as error:
         raise EpisodeFailure(TerminationReason.AGENT_EXCEPTION, str(error)) from error
-    return tuple(dict(message) for message in messages)
+    return tuple(map(dict, messages))
 
 
 def trajectory_of(agent: BaseAgent) -> Trajectory:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import queue
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from rllm_agents.errors import EpisodeFailure
 from rllm_agents.types import TerminationReason
@@ -222,19 +223,57 @@ async def contain_awaitable(
     Returns:
         The outcome; None where the time was up.
     """
-    timer = asyncio.timeout(timeout_seconds)
+    timer = None
     try:
+        begun = _Begun(call())
+        if begun.is_done:
+            return Outcome(value=begun.value)
+        timer = asyncio.timeout(timeout_seconds)
         async with timer:
-            return Outcome(value=await call())
+            return Outcome(value=await begun)
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
-        if timer.expired() and isinstance(error, TimeoutError):
+        if timer is not None and timer.expired() and isinstance(error, TimeoutError):
             return None
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
             raise
         return Outcome(error=error)
+
+
+class _Begun:
+    """An awaitable that has run to where it first waits, in the task that it was made in.
+
+    Most calls never wait where nothing is slow, and a deadline costs more than such a call.
+    """
+
+    def __init__(self, awaitable: Awaitable[Any]) -> None:
+        self._steps = awaitable.__await__()
+        self._waits_for: Any = None
+        self.value: Any = None
+        self.is_done = False
+        self._advance(self._steps.__next__)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        while not self.is_done:
+            try:
+                yield self._waits_for
+            except GeneratorExit:
+                cast("Generator[Any, Any, Any]", self._steps).close()
+                raise
+            except BaseException as error:
+                throw = cast("Generator[Any, Any, Any]", self._steps).throw
+                self._advance(functools.partial(throw, error))
+            else:
+                self._advance(self._steps.__next__)
+        return self.value
+
+    def _advance(self, step: Callable[[], Any]) -> None:
+        try:
+            self._waits_for = step()
+        except StopIteration as end:
+            self.value, self.is_done = end.value, True
 
 
 def contain(function: Callable[[], Any]) -> Outcome:

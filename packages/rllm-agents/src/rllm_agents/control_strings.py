@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
+
+# A conversation is covered anew at each of its turns, and mostly consists of what was there before.
+_MAX_CACHED_CHARACTERS = 8_192
+_MAX_CACHED_TEXTS = 4_096
 
 
 class Shield:
@@ -29,16 +34,21 @@ class Shield:
         self._any_control = re.compile(alternatives or r"(?!)")
         self._any_placeholder = re.compile(f"({self._nonce}c[0-9]{{5}}Z)")
         self._any_mark = re.compile(f"{self._nonce}m([0-9]+)Z")
+        self._cover_short = lru_cache(maxsize=_MAX_CACHED_TEXTS)(self._cover_text)
 
     def cover(self, value: Any) -> Any:
         """Put placeholders into every string of a nest of lists and mappings."""
         if isinstance(value, str):
-            return self._any_control.sub(lambda match: self._placeholders[match[0]], value)
+            is_short = len(value) <= _MAX_CACHED_CHARACTERS
+            return self._cover_short(value) if is_short else self._cover_text(value)
         if isinstance(value, Mapping):
             return {key: self.cover(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.cover(item) for item in value]
         return value
+
+    def _cover_text(self, text: str) -> str:
+        return self._any_control.sub(lambda match: self._placeholders[match[0]], text)
 
     def pieces(self, text: str) -> list[tuple[str, bool]]:
         """Cut text at its placeholders: pairs of a string and whether it is template text."""

@@ -19,7 +19,7 @@ def check_messages(messages: Sequence[Message]) -> None:
     Raises:
         RendererError: When it is not a non-empty list of dicts with a role.
     """
-    if not isinstance(messages, list | tuple) or not messages:
+    if not isinstance(messages, (list, tuple)) or not messages:
         raise RendererError(f"messages must be a non-empty list, got {messages!r:.120}")
     for index, message in enumerate(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):

@@ -28,6 +28,7 @@ from rllm_envs.vector.wire import UnsendableError
 _GRACE_SECONDS = 0.5
 # No model reads as much; a renderer or a server would choke on it.
 MAX_OBSERVATION_CHARACTERS = 8 * 2**20
+_TEXTS, _NESTS = (str, bytes), (dict, list, tuple, Mapping)
 # What an error is of; by name where it comes from another process.
 _REASONS: tuple[tuple[TerminationReason, tuple[type[BaseException], ...]], ...] = (
     (TerminationReason.GRADER_ERROR, (GradingError, ReferenceAnswerError)),
@@ -92,7 +93,7 @@ class EnvSession:
         """
         env = await self.open()
         answer = await self.call("reset", env.reset)
-        if not isinstance(answer, tuple | list) or len(answer) != 2:
+        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
             raise broke_contract("reset", "(observation, info)", answer)
         observation, info = answer
         check_observation(observation)
@@ -106,7 +107,7 @@ class EnvSession:
                 that is no finite number.
         """
         answer = await self.call("step", lambda: self._env.step(action))
-        if not isinstance(answer, tuple | list) or len(answer) != 4:
+        if not isinstance(answer, (tuple, list)) or len(answer) != 4:
             raise broke_contract("step", "(observation, reward, done, info)", answer)
         observation, reward, done, info = answer
         if type(done).__name__ not in ("bool", "bool_"):  # bool_ is NumPy's
@@ -165,7 +166,8 @@ class EnvSession:
                 outcome = await self._call_in_thread(name, function, late)
             else:
                 outcome = contain_on_loop(function)
-            if inspect.isawaitable(outcome.value):
+            # A plain tuple is what nearly every environment returns, and quickly told.
+            if type(outcome.value) is not tuple and inspect.isawaitable(outcome.value):
                 outcome = await self._awaited(name, outcome.value)
         finally:
             self.seconds += time.perf_counter() - start
@@ -249,9 +251,7 @@ def check_observation(observation: Any) -> None:
     Raises:
         EpisodeFailure: It has more than `MAX_OBSERVATION_CHARACTERS`, its parts together.
     """
-    size = (
-        len(observation) if isinstance(observation, str | bytes) else _num_characters(observation)
-    )
+    size = _num_characters(observation)
     if size > MAX_OBSERVATION_CHARACTERS:
         raise EpisodeFailure(
             TerminationReason.ENV_OBS_TOO_LARGE,
@@ -262,12 +262,15 @@ def check_observation(observation: Any) -> None:
 
 def _num_characters(value: Any, depth: int = 4) -> int:
     """Characters of the texts in a value, as deep as observations are nested."""
-    if isinstance(value, str | bytes):
+    if isinstance(value, _TEXTS):
         return len(value)
-    if depth == 0 or not isinstance(value, Mapping | list | tuple):
+    if depth == 0 or not isinstance(value, _NESTS):
         return 0
     items = value.values() if isinstance(value, Mapping) else value
-    return sum(_num_characters(item, depth - 1) for item in items)
+    size = 0
+    for item in items:
+        size += len(item) if isinstance(item, _TEXTS) else _num_characters(item, depth - 1)
+    return size
 
 
 def checked_reward(reward: Any) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,10 +14,11 @@ from rllm_agents.agent_calls import (
     settle_step,
     trajectory_of,
 )
-from rllm_agents.call_threads import EnvThreads
+from rllm_agents.call_threads import EnvThreads, Outcome, contain_awaitable
 from rllm_agents.env_calls import EnvSession
 from rllm_agents.errors import EpisodeFailure, failure_info, in_words
 from rllm_agents.limits import RolloutLimits
+from rllm_agents.loop_share import LoopShare
 from rllm_agents.model_calls import Conversation, ModelSetting, derive_seed
 from rllm_agents.renderer import Renderer
 from rllm_agents.retries import Attempt, Retries
@@ -35,8 +34,6 @@ from rllm_agents.types import (
 )
 
 _TOO_LONG = TerminationReason.MAX_RESPONSE_LENGTH_EXCEEDED
-# An episode that could run on lets others in after this time, and before its first turn.
-_MAX_SECONDS_ON_LOOP = 0.005
 # A stopped run waits no longer than this for one environment's `close`.
 _CLOSE_SECONDS_WHEN_CANCELLED = 1.0
 
@@ -49,6 +46,7 @@ class RolloutSetting:
     make_env: Callable[[Mapping[str, Any]], Any]
     engine: RolloutEngine
     threads: EnvThreads = field(default_factory=EnvThreads)
+    loop_share: LoopShare = field(default_factory=LoopShare)
     renderer: Renderer | None = None
     """None where the engine works on text; then no token is counted."""
     limits: RolloutLimits = field(default_factory=RolloutLimits)
@@ -98,24 +96,29 @@ async def play_attempt(
     # What is left of the budget, where there is one for all attempts.
     left = attempt.seconds_left
     seconds = limits.trajectory_timeout_seconds if left is None else left
-    error: EpisodeFailure | None = None
     try:
-        async with asyncio.timeout(seconds):
-            reason = await play.run()
-    except TimeoutError:
-        reason = TerminationReason.TIMEOUT
-    except EpisodeFailure as failure:
-        reason, error = failure.reason, failure
-    except Exception as unexpected:
-        # Environments and engines are contained below: this is an agent's own object misbehaving.
-        reason = TerminationReason.AGENT_EXCEPTION
-        error = EpisodeFailure(reason, in_words(unexpected))
-        error.__cause__ = unexpected
+        outcome = await contain_awaitable(play.run, seconds)
     except BaseException:
         await env.close(_CLOSE_SECONDS_WHEN_CANCELLED)
         raise
+    reason, error = _end_of(outcome)
     close_error = await env.close(limits.close_timeout_seconds)
     return play.to_episode(reason, error, close_error), error
+
+
+def _end_of(outcome: Outcome | None) -> tuple[TerminationReason, EpisodeFailure | None]:
+    """Why an attempt ended, and what failed if anything did."""
+    if outcome is None:
+        return TerminationReason.TIMEOUT, None
+    if outcome.error is None:
+        return outcome.value, None
+    if isinstance(outcome.error, EpisodeFailure):
+        return outcome.error.reason, outcome.error
+    # Environments and engines are contained below: this is an agent's own object misbehaving.
+    reason = TerminationReason.AGENT_EXCEPTION
+    error = EpisodeFailure(reason, in_words(outcome.error))
+    error.__cause__ = outcome.error
+    return reason, error
 
 
 class _Play:
@@ -131,16 +134,15 @@ class _Play:
         self._request = request
         self._setting = setting
         self._env = env
-        sampling = request.sampling or replace(
-            setting.sampling, seed=derive_seed(setting.sampling.seed, request.id)
-        )
+        sampling = request.sampling or setting.sampling
+        if request.sampling is None and sampling.seed is not None:
+            sampling = replace(sampling, seed=derive_seed(sampling.seed, request.id))
         # Not the request's id: another attempt or run of the same request is another session.
         self._conversation = Conversation(setting.model, sampling, attempt.id)
         self._trajectory = Trajectory()
         self._unfinished: Step | None = None
         self._rewarded: list[tuple[Step, float]] = []
         self._last_info: dict[str, Any] = {}
-        self._shared_at = 0.0
 
     async def run(self) -> TerminationReason:
         """Play turns until the environment is done or a limit is reached.
@@ -148,6 +150,7 @@ class _Play:
         Raises:
             EpisodeFailure: When the environment, the agent or the engine fails.
         """
+        share = self._setting.loop_share
         # 1. All sides start anew; the agent sees the first observation.
         await self._conversation.prepare()
         agent = call_agent("construction", self._setting.make_agent)
@@ -157,7 +160,9 @@ class _Play:
         self._trajectory = trajectory_of(agent)
         for turn in range(self._setting.limits.max_steps):
             # 2. The conversation so far becomes the prompt, if there is room for it.
-            await self._share_loop()
+            # All begin before one goes on, so that they ask the engine in the order of requests.
+            if turn == 0 or share.is_spent:
+                await share.pause()
             messages = conversation_of(agent)
             prompt_ids, room = self._conversation.prompt(messages)
             if room <= 0:
@@ -213,10 +218,3 @@ class _Play:
             info=failure_info(error, close_error),
             error=None if error is None else str(error),
         )
-
-    async def _share_loop(self) -> None:
-        """Let deadlines and other episodes in, where neither engine nor environment ever waits."""
-        now = time.perf_counter()
-        if now - self._shared_at > _MAX_SECONDS_ON_LOOP:
-            await asyncio.sleep(0)
-            self._shared_at = time.perf_counter()

@@ -8,7 +8,7 @@ token ids were sampled, at which logprobs, by which weights.
 
 from __future__ import annotations
 
-import uuid
+import secrets
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
@@ -275,7 +275,7 @@ class Step:
 class Trajectory:
     """One agent's steps in one run of an environment."""
 
-    uid: str = field(default_factory=lambda: uuid.uuid4().hex)
+    uid: str = field(default_factory=lambda: secrets.token_hex(16))
     name: str = "agent"
     task: Any = None
     steps: list[Step] = field(default_factory=list)

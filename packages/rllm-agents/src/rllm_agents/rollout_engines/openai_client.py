@@ -45,7 +45,7 @@ _FIRST_BACKOFF_SECONDS = 0.5
 _MAX_BACKOFF_SECONDS = 30.0
 _MAX_RETRY_AFTER_SECONDS = 60.0
 _MIN_SECRET_CHARACTERS = 4
-_JSON_HEADERS = {"Content-Type": "application/json"}
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _UNPRINTABLE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\ud800-\udfff]+"
 )
@@ -175,8 +175,7 @@ class OpenAIClient:
                 async with here.session.request(
                     "GET" if data is None else "POST",
                     self._base_url + path,
-                    data=data,
-                    headers=None if data is None else _JSON_HEADERS,
+                    data=None if data is None else _json_payload(data),
                     timeout=timeout,
                     proxy=self._proxy,
                     allow_redirects=False,
@@ -242,9 +241,13 @@ def _timeout(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
 
 
+def _json_payload(data: bytes) -> aiohttp.BytesPayload:
+    return aiohttp.BytesPayload(data, content_type="application/json")
+
+
 def _encode(body: Mapping[str, Any]) -> bytes:
     try:
-        return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+        return _ENCODER.encode(body).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise EngineError(f"the request cannot be written as JSON: {error}") from error
 

@@ -1,0 +1,78 @@
+"""Episodes that never wait share the event loop: with deadlines, and with each other."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from rllm_agents.loop_share import LoopShare
+
+
+def busy_until_spent(share: LoopShare) -> None:
+    while not share.is_spent:
+        pass
+
+
+def test_a_pause_begins_another_share():
+    async def work() -> None:
+        share = LoopShare()
+        assert share.is_spent, "nobody has given the loop back yet"
+        await share.pause()
+        assert not share.is_spent
+        busy_until_spent(share)
+        await share.pause()
+        assert not share.is_spent
+
+    asyncio.run(work())
+
+
+def test_all_who_run_in_one_round_share_one_time():
+    share, began = LoopShare(), []
+
+    async def work(name: str) -> None:
+        for _ in range(3):
+            busy_until_spent(share)
+            began.append(name)
+            await share.pause()
+
+    async def both() -> None:
+        await asyncio.gather(work("a"), work("b"))
+
+    asyncio.run(both())
+    # The second finds the time spent and pauses at once: the rounds take turns.
+    assert began == ["a", "b"] * 3
+
+
+def test_a_timer_fires_between_pauses():
+    async def work() -> bool:
+        share = LoopShare()
+        fired = asyncio.Event()
+        await share.pause()
+        asyncio.get_running_loop().call_later(0.03, fired.set)
+        end = time.perf_counter() + 30.0
+        while not fired.is_set() and time.perf_counter() < end:
+            busy_until_spent(share)
+            await share.pause()
+        return fired.is_set()
+
+    assert asyncio.run(work())
+
+
+def test_a_loop_that_ended_in_a_pause_is_not_waited_for():
+    share = LoopShare()
+
+    async def leave() -> None:
+        task = asyncio.create_task(share.pause())
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().stop()
+        await task
+
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(leave())
+    loop.run_forever()
+    task.cancel()
+    loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+    loop.close()
+
+    asyncio.run(share.pause())
+    assert not share.is_spent
