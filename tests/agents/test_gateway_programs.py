@@ -16,9 +16,9 @@ from agents_fakes import ByteEngine, ByteTokenizer
 from gateway_fakes import BrokenEngine, HeldEngine, post, user
 
 from rllm_agents import AgentExecutionEngine, ChatAgent, RolloutRequest, SamplingParams
-from rllm_agents.errors import UserError
+from rllm_agents.errors import TransientError, UserError
 from rllm_agents.gateway import AgentProgram
-from rllm_agents.types import Episode, TerminationReason
+from rllm_agents.types import Completion, Episode, GenerationRequest, TerminationReason
 from rllm_envs import GymEnv, RewardOutput
 from rllm_envs.errors import GradingError
 
@@ -193,6 +193,68 @@ def test_a_thread_that_hangs_is_left_behind() -> None:
     finally:
         release.set()
     assert episode.termination_reason is TerminationReason.TIMEOUT
+
+
+class FlakyEngine(ByteEngine):
+    """Fails at its first calls, in a way that may pass."""
+
+    def __init__(self, num_failures: int) -> None:
+        super().__init__("yes")
+        self.failures_left = num_failures
+
+    async def generate(self, request: GenerationRequest) -> Completion:
+        if self.failures_left:
+            self.failures_left -= 1
+            raise TransientError("the line is bad", None, TerminationReason.LLM_CONNECTION)
+        return await super().generate(request)
+
+
+@pytest.mark.parametrize(
+    ("num_failures", "retry_limit", "attempts", "reason"),
+    [
+        (0, 3, 1, TerminationReason.ENV_DONE),
+        (2, 3, 3, TerminationReason.ENV_DONE),
+        (2, 2, 2, TerminationReason.LLM_CONNECTION),
+        (1, 1, 1, TerminationReason.LLM_CONNECTION),
+    ],
+)
+def test_an_episode_is_tried_again_where_the_engine_may_recover(
+    num_failures, retry_limit, attempts, reason
+) -> None:
+    (episode,) = play(
+        guess,
+        [{"question": "?", "answer": "yes"}],
+        engine=FlakyEngine(num_failures),
+        retry_limit=retry_limit,
+        retry_backoff=0.001,
+    )
+    assert episode.metrics["attempts"] == attempts
+    assert episode.termination_reason is reason
+    assert episode.reward == (None if reason.is_failure else 1.0)
+    # One attempt's calls alone are learned from.
+    assert len(episode.steps) == (0 if reason.is_failure else 1)
+    assert len(episode.info.get("earlier_errors", [])) == attempts - 1
+
+
+def test_what_the_program_itself_raises_is_not_tried_again() -> None:
+    async def program(base_url: str, api_key: str, task: dict[str, Any]) -> float:
+        raise ValueError("mine")
+
+    (episode,) = play(program, [{}], retry_backoff=0.001)
+    assert episode.metrics["attempts"] == 1
+    assert episode.termination_reason is TerminationReason.AGENT_EXCEPTION
+
+
+def test_a_model_call_that_takes_too_long_is_the_engines_failure() -> None:
+    (episode,) = play(
+        guess,
+        [{"question": "?", "answer": "yes"}],
+        engine=ByteEngine("yes", seconds=30.0),
+        call_timeout=0.05,
+        retry_limit=1,
+    )
+    assert episode.termination_reason is TerminationReason.LLM_TIMEOUT
+    assert episode.error == "a call took longer than call_timeout=0.05 s"
 
 
 def test_a_session_ends_with_its_episode() -> None:

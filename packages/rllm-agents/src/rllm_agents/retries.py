@@ -69,8 +69,8 @@ class Retries:
     ) -> None:
         check_count("retry_limit", max_attempts)
         check_seconds("retry_backoff", backoff_seconds)
-        self._max_attempts = max_attempts
-        self._backoff_seconds = backoff_seconds
+        self.max_attempts = max_attempts
+        self.backoff_seconds = backoff_seconds
         self._budget_seconds = budget_seconds
         self._jitter = random.Random()
 
@@ -117,9 +117,9 @@ class Retries:
 
     def _wait_seconds(self, attempts: int, error: BaseException | None) -> float | None:
         """How long to wait after so many attempts; None where there is no further one."""
-        if attempts >= self._max_attempts:
+        if attempts >= self.max_attempts:
             return None
-        most = min(_MAX_BACKOFF_SECONDS, self._backoff_seconds * 2.0 ** (attempts - 1))
+        most = min(_MAX_BACKOFF_SECONDS, self.backoff_seconds * 2.0 ** (attempts - 1))
         asked = min(retry_after_seconds(error), _MAX_RETRY_AFTER_SECONDS)
         return asked + self._jitter.uniform(0.0, most)
 

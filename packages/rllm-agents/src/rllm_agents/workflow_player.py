@@ -62,6 +62,9 @@ class WorkflowPlayer:
             max_response_length=limits.max_response_length,
             workflow_timeout=limits.trajectory_timeout_seconds,
             step_timeout=limits.step_timeout_seconds,
+            call_timeout=limits.call_timeout_seconds,
+            retry_limit=setting.retries.max_attempts,
+            retry_backoff=setting.retries.backoff_seconds,
             adapters=self._adapters,
         )
 

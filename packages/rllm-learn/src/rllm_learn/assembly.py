@@ -245,7 +245,10 @@ def execution_engine(
         max_response_length=rollout.max_response_length,
         max_steps=rollout.max_steps,
         n_parallel_agents=rollout.n_parallel_agents,
+        isolation=rollout.isolation,
         step_timeout=rollout.step_timeout,
+        call_timeout=rollout.call_timeout,
+        retry_limit=rollout.retry_limit,
         trajectory_timeout=rollout.trajectory_timeout,
         rollout_engine=rollout_engine,
     )

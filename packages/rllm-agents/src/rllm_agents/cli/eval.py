@@ -281,7 +281,11 @@ def make_engine(
         "env_args": env_args,
         "max_steps": settings.max_steps,
         "n_parallel_agents": settings.n_parallel_agents,
+        "isolation": settings.isolation,
         "step_timeout": settings.step_timeout,
+        "call_timeout": settings.call_timeout,
+        "trajectory_timeout": settings.trajectory_timeout,
+        "retry_limit": settings.retry_limit,
         "on_episode": on_episode,
     }
     if settings.policy == "oracle":

@@ -19,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from rllm_agents.cli.eval_run_dir import EPISODES, SUMMARY, TASKS
 from rllm_agents.evaluation import EvaluationResult, TaskFigures
@@ -134,8 +135,9 @@ def _task_table(tasks: Sequence[TaskFigures]) -> Table:
     title = f"{len(tasks)} tasks" if len(shown) == len(tasks) else "the hardest tasks"
     table = Table(title=f"{title}, by pass@1")
     for heading in ("task", "solved", "pass@1", "95 % interval", "reward"):
-        table.add_column(heading, justify="right")
-    table.add_column("question", no_wrap=True, overflow="ellipsis")
+        table.add_column(heading, justify="right", no_wrap=True)
+    # What may wrap gives way in a narrow terminal: the question, which then is cut all the same.
+    table.add_column("question")
     for index in shown:
         task, share = tasks[index], tasks[index].pass_at_1
         question = " ".join(task.question.split())[:_MAX_QUESTION_CHARACTERS]
@@ -145,7 +147,7 @@ def _task_table(tasks: Sequence[TaskFigures]) -> Table:
             "" if share is None else f"{share.value:.3f}",
             "" if share is None else f"{share.low:.3f} to {share.high:.3f}",
             "" if task.mean_reward is None else f"{task.mean_reward:.3f}",
-            escape(question),
+            Text(question, no_wrap=True, overflow="ellipsis"),
         )
     return table
 

@@ -113,8 +113,17 @@ class EvalSettings:
     """Most turns of an episode; the environment usually ends it before."""
     n_parallel_agents: int = 256
     """Most episodes in flight."""
+    isolation: str = "thread"
+    """thread, or process for environments that may hang or crash: each plays in a process of its
+    own, which is killed and replaced."""
     step_timeout: float | None = 600.0
     """Seconds that one step of an environment may take; null waits for ever."""
+    call_timeout: float | None = 1800.0
+    """Seconds of one call of the model; null waits for ever."""
+    trajectory_timeout: float | None = 7200.0
+    """Seconds of one episode, all its attempts included; null waits for ever."""
+    retry_limit: int = 3
+    """Most attempts at an episode that fails for a reason that may pass; 1 never tries again."""
     torch_threads: int | None = None
     """Threads of one torch operation; null is 1 for the tiny model, else torch's own choice."""
     episodes_with_tokens: int | None = 100

@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from rllm_agents.call_threads import Outcome, contain
-from rllm_agents.errors import EpisodeFailure, UserError, in_words
+from rllm_agents.errors import EngineError, EpisodeFailure, UserError, in_words
 from rllm_agents.gateway.endings import Ending
 from rllm_agents.gateway.server import Gateway
 from rllm_agents.gateway.sessions import GatewaySession
 from rllm_agents.gateway.settings import GatewaySettings
 from rllm_agents.model_calls import derive_seed
 from rllm_agents.player import PlayEpisode
+from rllm_agents.retries import Attempt
 from rllm_agents.rollout import RolloutSetting
 from rllm_agents.rollout_requests import RolloutRequest
 from rllm_agents.types import Episode, SamplingParams, TerminationReason
@@ -96,7 +97,10 @@ class AgentProgram:
         async with Gateway(setting.engine, setting.renderer, settings) as gateway:
 
             async def play(request: RolloutRequest) -> Episode:
-                return await self._play(gateway, request, setting, env_args)
+                return await setting.retries.play(
+                    request.id,
+                    lambda attempt: self._play(gateway, request, setting, env_args, attempt),
+                )
 
             yield play
 
@@ -106,28 +110,39 @@ class AgentProgram:
         request: RolloutRequest,
         setting: RolloutSetting,
         env_args: Mapping[str, Any],
-    ) -> Episode:
-        """Play one episode to its end, whatever happens in it; only cancellation is raised."""
+        attempt: Attempt,
+    ) -> tuple[Episode, BaseException | None]:
+        """Play one attempt to its end, whatever happens in it; only cancellation is raised.
+
+        Returns:
+            The Episode, and what failed if anything did.
+        """
         session = gateway.open_session(
             task=request.task, sampling=_sampling(request, setting), gamma=setting.gamma
         )
         task = {**request.task, **env_args}
         try:
-            outcome = await self._outcome(session, task, setting)
+            outcome = await self._outcome(session, task, setting, attempt)
         finally:
             gateway.drop_session(session)
         episode = session.end(_ending(outcome, session))
-        if outcome is not None and outcome.error is not None and episode.failed:
-            lines = traceback.format_exception(outcome.error)
-            episode.info["traceback"] = "".join(lines)[-4000:]
+        error = outcome.error if outcome is not None and episode.failed else None
+        if error is not None:
+            episode.info["traceback"] = "".join(traceback.format_exception(error))[-4000:]
         episode.id = request.id
-        return episode
+        # Whether another attempt may help, the engine's own error says, not the client's of it.
+        return episode, session.engine_error or error
 
     async def _outcome(
-        self, session: GatewaySession, task: dict[str, Any], setting: RolloutSetting
+        self,
+        session: GatewaySession,
+        task: dict[str, Any],
+        setting: RolloutSetting,
+        attempt: Attempt,
     ) -> Outcome | None:
         """Run the program; None where it takes longer than the episode may."""
-        seconds = setting.limits.trajectory_timeout_seconds
+        left = attempt.seconds_left
+        seconds = setting.limits.trajectory_timeout_seconds if left is None else left
         arguments = (session.base_url, session.api_key, task)
         if self._is_async:
             return await _run_on_loop(lambda: self._run(*arguments), seconds)
@@ -183,7 +198,9 @@ def _ending(outcome: Outcome | None, session: GatewaySession) -> Ending:
     if outcome is None:
         return Ending(0.0, reason=TerminationReason.TIMEOUT)
     if session.engine_problem is not None:
-        return Ending(None, reason=TerminationReason.LLM_ERROR, error=session.engine_problem)
+        error = session.engine_error
+        reason = error.reason if isinstance(error, EngineError) else TerminationReason.LLM_ERROR
+        return Ending(None, reason=reason, error=session.engine_problem)
     if outcome.error is None:
         return _rewarded(outcome.value)
     if isinstance(outcome.error, EpisodeFailure):

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rllm_agents.errors import EngineError, PromptTooLongError, RendererError
+from rllm_agents.errors import EngineError, PromptTooLongError, RendererError, TransientError
 from rllm_agents.gateway.answers import Answer, read_reply
 from rllm_agents.gateway.endings import Ending, to_episode
 from rllm_agents.gateway.history import History
@@ -90,6 +90,8 @@ class GatewaySession:
         """Which bound refused a call; None while none did."""
         self.engine_problem: str | None = None
         """Why the engine failed at the last call that it ended; None where it did not fail."""
+        self.engine_error: Exception | None = None
+        """What it raised then; None where it raised nothing."""
         self.last_used = time.monotonic()
         """When the last call ended, by the monotonic clock."""
         self._sampler = sampler
@@ -263,11 +265,15 @@ class GatewaySession:
         engine = self._sampler.engine
         prepare = getattr(engine, "prepare", None)
 
+        seconds = self._sampler.limits.call_timeout_seconds
+        timer = asyncio.timeout(seconds)
+
         async def sample() -> Completion:
             if prepare is not None and not self._is_prepared:
                 await prepare()
                 self._is_prepared = True
-            completion = await engine.generate(request)
+            async with timer:
+                completion = await engine.generate(request)
             _check_completion(completion)
             return completion
 
@@ -282,16 +288,21 @@ class GatewaySession:
             self._refuse_if_finished()
             raise self._engine_failed("the engine gave the completion up") from None
         except Exception as error:  # engines of users raise what they like
-            raise self._engine_failed(f"{type(error).__name__}: {error}") from error
+            if timer.expired():
+                late = f"a call took longer than call_timeout={seconds} s"
+                raise self._engine_failed(
+                    late, TransientError(late, None, TerminationReason.LLM_TIMEOUT)
+                ) from error
+            raise self._engine_failed(f"{type(error).__name__}: {error}", error) from error
         finally:
             self._pending.discard(task)
             self.last_used = time.monotonic()
         self._refuse_if_finished()
-        self.engine_problem = None
+        self.engine_problem = self.engine_error = None
         return completion
 
-    def _engine_failed(self, problem: str) -> RequestError:
-        self.engine_problem = printable(problem)
+    def _engine_failed(self, problem: str, error: Exception | None = None) -> RequestError:
+        self.engine_problem, self.engine_error = printable(problem), error
         return RequestError(500, f"the rollout engine failed: {problem}", code="engine_error")
 
     def _answer(

@@ -118,10 +118,17 @@ class RolloutConfig:
     """Turns, where the environment sets no lower limit of its own."""
     n_parallel_agents: int = 256
     """Episodes in flight."""
+    isolation: str = "thread"
+    """thread, or process for environments that may hang or crash: each plays in a process of its
+    own, which is killed and replaced."""
     step_timeout: float | None = 60.0
     """Seconds of one `reset` or `step`; null waits for ever."""
+    call_timeout: float | None = 1800.0
+    """Seconds of one call of the model; null waits for ever."""
     trajectory_timeout: float | None = None
-    """Seconds of one episode; null for no limit."""
+    """Seconds of one episode, all its attempts included; null for no limit."""
+    retry_limit: int = 3
+    """Most attempts at an episode that fails for a reason that may pass; 1 never tries again."""
     max_failure_share: float = 0.2
     """Share of failed episodes in a step beyond which the run stops and says why."""
 
@@ -132,7 +139,11 @@ class RolloutConfig:
             require(getattr(self, name) >= 1, f"rollout.{name}", getattr(self, name), ">= 1")
         share = self.max_failure_share
         require(0 <= share <= 1, "rollout.max_failure_share", share, "in [0, 1]")
-        for name in ("step_timeout", "trajectory_timeout"):
+        require(self.retry_limit >= 1, "rollout.retry_limit", self.retry_limit, ">= 1")
+        isolation = self.isolation
+        known = isolation in ("thread", "process")
+        require(known, "rollout.isolation", isolation, "thread or process")
+        for name in ("step_timeout", "call_timeout", "trajectory_timeout"):
             value = getattr(self, name)
             require(value is None or value > 0, f"rollout.{name}", value, "above 0, or null")
 

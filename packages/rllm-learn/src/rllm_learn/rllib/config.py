@@ -129,8 +129,9 @@ class LLMAlgorithmConfig(PlayersConfig):
     def rollout(self, **settings: Any) -> Self:
         """Say how episodes are played: the settings of `rollout` in `rllm train`.
 
-        `temperature`, `max_prompt_length`, `max_response_length`, `max_steps`, `step_timeout`,
-        `trajectory_timeout`, `max_failure_share`. How many are in flight in one runner is RLlib's
+        `temperature`, `max_prompt_length`, `max_response_length`, `max_steps`, `isolation`,
+        `step_timeout`, `call_timeout`, `trajectory_timeout`, `retry_limit`, `max_failure_share`.
+        How many are in flight in one runner is RLlib's
         `.env_runners(num_envs_per_env_runner=...)`.
         """
         self.rollout_settings = {**self.rollout_settings, **settings}
