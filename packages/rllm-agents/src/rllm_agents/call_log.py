@@ -108,16 +108,12 @@ class CallLog:
         except RendererError as error:
             raise EpisodeFailure(TerminationReason.WORKFLOW_EXCEPTION, str(error)) from error
         num_first = len(ids) if previous is None else previous.num_first_prompt_ids
-        if previous is None and len(ids) > limits.max_prompt_length:
-            raise TerminationEvent(
-                TerminationReason.MAX_PROMPT_LENGTH_EXCEEDED,
-                f"a prompt has {len(ids)} tokens; max_prompt_length is {limits.max_prompt_length}",
-            )
         room = self._setting.room(len(ids), num_first)
         if room <= 0:
             raise TerminationEvent(
-                TerminationReason.MAX_RESPONSE_LENGTH_EXCEEDED,
-                f"a conversation of {len(ids)} tokens has no room for a response",
+                limits.too_long(is_first=previous is None),
+                f"a prompt of {len(ids)} tokens leaves no room for a response; max_prompt_length "
+                f"is {limits.max_prompt_length}, max_response_length {limits.max_response_length}",
             )
         return CallPrompt(kept, ids, room, transcript, previous, num_first)
 

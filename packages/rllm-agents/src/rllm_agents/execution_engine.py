@@ -22,7 +22,7 @@ from rllm_agents.rollout import RolloutSetting, run_episode
 from rllm_agents.rollout_engines.base import RolloutEngine
 from rllm_agents.rollout_requests import RolloutRequest, requests_of, run_requests
 from rllm_agents.run_progress import RunCounter, RunProgress
-from rllm_agents.types import Episode, SamplingParams
+from rllm_agents.types import CUT_OFF, Episode, SamplingParams
 
 
 class AgentExecutionEngine:
@@ -56,6 +56,10 @@ class AgentExecutionEngine:
         max_response_length: Most tokens after the first prompt.
         max_prompt_length: Most tokens of the first prompt.
         max_steps: Most completions of an episode.
+        enforce_max_prompt_length: Whether `max_prompt_length` bounds the whole prompt of each turn,
+            and `max_response_length` each completion alone, for agents that rewrite history.
+        overlong_filter: Whether episodes that were cut off, by length, turns or time, are marked as
+            not to be learned from: their trajectories have ``info["learns"] = False``.
         n_parallel_agents: Most episodes in flight in one call.
         isolation: "thread", or "process" for environments that may hang or crash: each plays in a
             process that is killed and replaced when a call takes longer than `step_timeout`.
@@ -92,6 +96,8 @@ class AgentExecutionEngine:
         max_response_length: int = 8192,
         max_prompt_length: int = 4096,
         max_steps: int = 64,
+        enforce_max_prompt_length: bool = False,
+        overlong_filter: bool = False,
         n_parallel_agents: int = 128,
         isolation: str = "thread",
         trajectory_timeout: float | None = 7200.0,
@@ -109,6 +115,7 @@ class AgentExecutionEngine:
             max_steps=max_steps,
             max_prompt_length=max_prompt_length,
             max_response_length=max_response_length,
+            enforce_max_prompt_length=enforce_max_prompt_length,
             step_timeout_seconds=step_timeout,
             trajectory_timeout_seconds=trajectory_timeout,
             call_timeout_seconds=call_timeout,
@@ -130,9 +137,12 @@ class AgentExecutionEngine:
             limits,
             renderer_args,
         )
+        if renderer is None and enforce_max_prompt_length:
+            raise UserError("enforce_max_prompt_length does nothing without a tokenizer; give one")
         self._owned_engine = engine if rollout_engine is None else None
         self._n_parallel_agents = n_parallel_agents
         self._on_episode = on_episode
+        self._overlong_filter = overlong_filter
         self._counter = RunCounter()
         self._is_closed = False
         self._player = agent_class if isinstance(agent_class, EpisodePlayer) else None
@@ -219,6 +229,9 @@ class AgentExecutionEngine:
                 stream = run_requests(requests, play, self._n_parallel_agents)
                 async with contextlib.aclosing(stream) as episodes:
                     async for episode in episodes:
+                        if self._overlong_filter and episode.termination_reason in CUT_OFF:
+                            for trajectory in episode.trajectories:
+                                trajectory.info["learns"] = False
                         if self._on_episode is not None:
                             self._on_episode(episode)
                         yield episode

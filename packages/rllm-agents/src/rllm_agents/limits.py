@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rllm_agents.errors import UserError
+from rllm_agents.types import TerminationReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,7 @@ class RolloutLimits:
 
     The prompt of the first turn may have `max_prompt_length` tokens; everything after it, sampled
     or rendered, may have `max_response_length` together. No context is ever longer than the sum.
+    With `enforce_max_prompt_length` each turn is bounded by itself instead.
     """
 
     max_steps: int = 64
@@ -23,6 +25,9 @@ class RolloutLimits:
     """Most tokens of the first prompt; counted only where there is a tokenizer."""
     max_response_length: int = 8192
     """Most tokens after the first prompt: completions and the messages between them."""
+    enforce_max_prompt_length: bool = False
+    """Whether `max_prompt_length` bounds the whole prompt of every turn, and `max_response_length`
+    each completion alone, as agents want that rewrite their history."""
     step_timeout_seconds: float | None = 600.0
     """Longest construction, `reset` or `step` of an environment in a thread; None: no bound."""
     trajectory_timeout_seconds: float | None = 7200.0
@@ -50,6 +55,29 @@ class RolloutLimits:
             if getattr(self, name) is not None:
                 check_seconds(name, getattr(self, name))
         check_seconds("close_timeout_seconds", self.close_timeout_seconds)
+
+    def room(self, num_prompt: int, num_first: int) -> int:
+        """Return how many tokens may follow a prompt; 0 or less: none.
+
+        Args:
+            num_prompt: Tokens of the prompt.
+            num_first: Tokens of the conversation's first prompt.
+        """
+        if self.enforce_max_prompt_length:
+            return self.max_response_length if num_prompt <= self.max_prompt_length else 0
+        if num_first > self.max_prompt_length:
+            return 0
+        return self.max_response_length - max(0, num_prompt - num_first)
+
+    def too_long(self, *, is_first: bool) -> TerminationReason:
+        """Return why an episode ends whose prompt leaves no room.
+
+        Args:
+            is_first: Whether it is the conversation's first.
+        """
+        if is_first or self.enforce_max_prompt_length:
+            return TerminationReason.MAX_PROMPT_LENGTH_EXCEEDED
+        return TerminationReason.MAX_RESPONSE_LENGTH_EXCEEDED
 
     @property
     def max_context_length(self) -> int:

@@ -52,7 +52,7 @@ class ModelSetting:
             num_prompt: Tokens of the prompt.
             num_first: Tokens of the conversation's first prompt.
         """
-        room = self.limits.max_response_length - max(0, num_prompt - num_first)
+        room = self.limits.room(num_prompt, num_first)
         most = getattr(self.engine, "max_model_length", None)
         return room if most is None else min(room, most - num_prompt)
 
@@ -136,8 +136,6 @@ class Conversation:
             raise EpisodeFailure(TerminationReason.AGENT_EXCEPTION, str(error)) from error
         if self.num_first_prompt_ids == 0:
             self.num_first_prompt_ids = len(ids)
-            if len(ids) > limits.max_prompt_length:
-                return ids, 0
         return ids, self._setting.room(len(ids), self.num_first_prompt_ids)
 
     async def ask(

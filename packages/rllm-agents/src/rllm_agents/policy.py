@@ -305,10 +305,7 @@ class LLMPolicy:
 
     def _room(self, num_prompt: int, num_first: int) -> int:
         """Return how many tokens may be sampled after a prompt; 0 or less: none."""
-        limits = self._limits
-        if num_first > limits.max_prompt_length:
-            return 0
-        room = limits.max_response_length - (num_prompt - num_first)
+        room = self._limits.room(num_prompt, num_first)
         most = getattr(self._engine, "max_model_length", None)
         return room if most is None else min(room, most - num_prompt)
 

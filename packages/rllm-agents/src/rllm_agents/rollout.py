@@ -33,7 +33,6 @@ from rllm_agents.types import (
     Trajectory,
 )
 
-_TOO_LONG = TerminationReason.MAX_RESPONSE_LENGTH_EXCEEDED
 # A stopped run waits no longer than this for one environment's `close`.
 _CLOSE_SECONDS_WHEN_CANCELLED = 1.0
 
@@ -166,13 +165,13 @@ class _Play:
             messages = conversation_of(agent)
             prompt_ids, room = self._conversation.prompt(messages)
             if room <= 0:
-                return _TOO_LONG if turn else TerminationReason.MAX_PROMPT_LENGTH_EXCEEDED
+                return self._setting.limits.too_long(is_first=turn == 0)
             # 3. The model answers.
             completion, step = await self._conversation.ask(observation, messages, prompt_ids, room)
             self._unfinished = step
             # 4. A turn that was cut off ends the episode: nobody acts on half a sentence.
             if completion.finish_reason == "length":
-                return _TOO_LONG
+                return TerminationReason.MAX_RESPONSE_LENGTH_EXCEEDED
             # 5. The agent makes an action of the answer.
             action = call_agent("update_from_model", agent.update_from_model, completion.text)
             self._trajectory, step = settle_step(step, agent, turn)

@@ -28,7 +28,8 @@ class TerminationReason(StrEnum):
     MAX_TURNS_EXCEEDED = "max_turns_exceeded"
     """The engine's `max_steps` was reached."""
     MAX_PROMPT_LENGTH_EXCEEDED = "max_prompt_length_exceeded"
-    """The first prompt was longer than `max_prompt_length` tokens; the model was not asked."""
+    """The first prompt, or with `enforce_max_prompt_length` any, was longer than
+    `max_prompt_length` tokens; the model was not asked."""
     MAX_RESPONSE_LENGTH_EXCEEDED = "max_response_length_exceeded"
     """The model did not end its turn within its tokens, or the trajectory used all of them."""
     TIMEOUT = "timeout"
@@ -96,6 +97,17 @@ _FAILURES = frozenset(
         TerminationReason.WORKFLOW_EXCEPTION,
     }
 )
+
+
+CUT_OFF = frozenset(
+    {
+        TerminationReason.MAX_PROMPT_LENGTH_EXCEEDED,
+        TerminationReason.MAX_RESPONSE_LENGTH_EXCEEDED,
+        TerminationReason.MAX_TURNS_EXCEEDED,
+        TerminationReason.TIMEOUT,
+    }
+)
+"""Ends that a bound of the run made, not the task."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ class AgentWorkflowEngine:
             each call gets a stream of its own.
         max_prompt_length: Most tokens of the first prompt of a conversation.
         max_response_length: Most tokens after it.
+        enforce_max_prompt_length: Whether the first bounds the whole prompt of each call, and the
+            second each completion alone.
         n_parallel_tasks: Most workflows in flight in one call.
         retry_limit: Most attempts at a request, at least 1.
         retry_backoff: Seconds up to which the wait before the second attempt is drawn uniformly
@@ -79,6 +81,7 @@ class AgentWorkflowEngine:
         sampling_params: SamplingParams | Mapping[str, Any] | None = None,
         max_prompt_length: int = 4096,
         max_response_length: int = 8192,
+        enforce_max_prompt_length: bool = False,
         n_parallel_tasks: int = 128,
         retry_limit: int = 3,
         retry_backoff: float = 0.5,
@@ -95,6 +98,7 @@ class AgentWorkflowEngine:
         limits = RolloutLimits(
             max_prompt_length=max_prompt_length,
             max_response_length=max_response_length,
+            enforce_max_prompt_length=enforce_max_prompt_length,
             step_timeout_seconds=step_timeout,
             trajectory_timeout_seconds=workflow_timeout,
         )

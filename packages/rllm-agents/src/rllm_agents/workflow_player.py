@@ -60,6 +60,7 @@ class WorkflowPlayer:
             sampling_params=setting.sampling,
             max_prompt_length=limits.max_prompt_length,
             max_response_length=limits.max_response_length,
+            enforce_max_prompt_length=limits.enforce_max_prompt_length,
             workflow_timeout=limits.trajectory_timeout_seconds,
             step_timeout=limits.step_timeout_seconds,
             call_timeout=limits.call_timeout_seconds,

@@ -125,7 +125,7 @@ class GatewaySession:
         try:
             prompt = self._history.chat_prompt(call)
         except PromptTooLongError as error:
-            raise self._over_limit(self._too_long_reason(), str(error)) from error
+            raise self._over_limit(self._too_long(), str(error)) from error
         except RendererError as error:
             raise refused(str(error), "messages") from error
         turn = await self._sample(prompt, call.sampling)
@@ -236,20 +236,18 @@ class GatewaySession:
         longest = longest if engine_longest is None else min(longest, engine_longest)
         if not self._history.turns and length > limits.max_prompt_length:
             longest = min(longest, limits.max_prompt_length)
-        room = min(longest - length, limits.max_response_length - since)
+        room = min(longest - length, limits.room(length, length - since))
         if room <= 0:
             raise self._over_limit(
-                self._too_long_reason(),
+                self._too_long(),
                 f"the prompt has {length} tokens, {since} of them after its sequence's first "
                 f"prompt; at most {longest} and {limits.max_response_length} are allowed here, "
                 "with room for an answer",
             )
         return room
 
-    def _too_long_reason(self) -> TerminationReason:
-        if self._history.turns:
-            return TerminationReason.MAX_RESPONSE_LENGTH_EXCEEDED
-        return TerminationReason.MAX_PROMPT_LENGTH_EXCEEDED
+    def _too_long(self) -> TerminationReason:
+        return self._sampler.limits.too_long(is_first=not self._history.turns)
 
     def _over_limit(
         self, reason: TerminationReason, message: str, code: str = "context_length_exceeded"
