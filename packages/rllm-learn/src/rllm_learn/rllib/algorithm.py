@@ -38,6 +38,7 @@ from rllm_learn.sampler import PlanSampler
 from rllm_learn.step import Progress, StepReport, train_step
 
 logger = logging.getLogger(__name__)
+_POLICY_RESULTS = (LEARNER_RESULTS, "default_policy")
 
 LEARNER_GROUP = "learner_group"
 
@@ -252,8 +253,9 @@ class LLMAlgorithm(Algorithm):
         runners = {k.removeprefix("train/"): v for k, v in figures.items() if "train/" in k}
         runners[EPISODE_RETURN_MEAN] = runners["reward"]
         learners = {k.removeprefix("learner/"): v for k, v in figures.items() if "learner/" in k}
-        self.metrics.log_dict(runners, key=ENV_RUNNER_RESULTS, window=1)
-        self.metrics.log_dict(learners, key=(LEARNER_RESULTS, "default_policy"), window=1)
+        for key, named in (((ENV_RUNNER_RESULTS,), runners), (_POLICY_RESULTS, learners)):
+            for name, value in named.items():
+                self.metrics.log_value((*key, *name.split("/")), value, window=1)
         for name, value in figures.items():
             if name.partition("/")[0] in ("weights_version", "time", "reward", "ended"):
                 self.metrics.log_value(tuple(name.split("/", 1)), value, window=1)
