@@ -1,8 +1,8 @@
 """Lives of one `rllm train`: each is a process that ends by itself or is killed, and goes on.
 
 A life is forked from this process, which has imported what training imports: its start costs what
-it would cost `rllm train` without the imports, so that a hundred lives take minutes. Whatever a life
-does after that, it does as the command does.
+it would cost `rllm train` without the imports, so that a hundred lives take minutes. Whatever a
+life does after that, it does as the command does.
 """
 
 from __future__ import annotations

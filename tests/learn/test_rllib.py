@@ -68,6 +68,7 @@ def learner_group(
         num_learners=num_learners,
         init_timeout_s=120.0,
         collective_timeout_s=60.0,
+        hang_timeout_s=60.0,
         snapshot_every_updates=1,
     )
     options = [{"num_cpus": 0.5}] * num_learners
