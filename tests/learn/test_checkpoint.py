@@ -81,7 +81,7 @@ def test_a_full_disk_is_named_though_torch_says_something_else(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
-        with pytest.raises(CheckpointError, match="step 2 could not be written .* File too large"):
+        with pytest.raises(CheckpointError, match=r"step 2 could not be written .* File too large"):
             save_checkpoint(tmp_path, 2, write, keep=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -33,7 +33,8 @@ def workers() -> Iterator[list[Any]]:
 
 
 def test_a_call_that_takes_longer_than_the_bound_is_waited_for(workers: list[Any]) -> None:
-    calls = {worker.work.remote(seconds): worker for worker, seconds in zip(workers, (5.0, 0.0))}
+    first, second = workers
+    calls = {first.work.remote(5.0): first, second.work.remote(0.0): second}
     assert finish(calls, hang_timeout=1.0) == [5.0, 0.0]
 
 

@@ -225,7 +225,11 @@ def test_rewards_that_are_no_numbers_never_reach_the_weights(tmp_path):
     path = tmp_path / "run"
     AgentTrainer(
         env_class=OddRewardEnv,
-        config={**SMALL, "num_steps": 2, "rollout": {"max_failure_share": 1.0}}
+        config={
+            **SMALL,
+            "num_steps": 2,
+            "rollout": {"max_response_length": 64, "max_failure_share": 1.0},
+        }
         | {"run_dir": str(path)},
         train_dataset=TASKS,
     ).train()
