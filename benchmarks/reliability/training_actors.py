@@ -7,6 +7,8 @@ import logging
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -41,9 +43,12 @@ def actor_rows(times: int, seed: int) -> Iterator[FaultRow]:
     """
     draw = random.Random(seed)
     with _ray(), _watching() as noticed:
-        expected, step_seconds = _undisturbed(2 + 6 * times)
+        undisturbed = _Undisturbed()
         algo = _config(num_learners=2, num_env_runners=2, num_engines=1).build_algo()
         rewards = [_step(algo)]
+        began = time.monotonic()
+        rewards.append(_step(algo))
+        step_seconds = time.monotonic() - began
         for name, find in (
             ("learner", _learner),
             ("engine", _engine),
@@ -63,12 +68,42 @@ def actor_rows(times: int, seed: int) -> Iterator[FaultRow]:
                     if not noticed:  # it fell after what the process had to do
                         rewards.append(_step(algo))
                     _account(row, strike, noticed)
-                    row.from_last_save += rewards == expected[: len(rewards)]
+                    row.from_last_save += rewards == undisturbed.rewards(len(rewards))
                     row.processes_left += _is_left(process)
-                row.equal_runs = int(rewards == expected[: len(rewards)])
+                row.equal_runs = int(rewards == undisturbed.rewards(len(rewards)))
                 row.seconds = time.monotonic() - began
                 yield row
         algo.stop()
+        undisturbed.stop()
+    yield _driver_row(times)
+
+
+def _driver_row(times: int) -> FaultRow:
+    """Kill a driver, and Ray with it: none of its processes may stay."""
+    row = FaultRow("kill -9 of a driver that started Ray", runs=1, equal_runs=1)
+    began = time.monotonic()
+    for _ in range(times):
+        command = [sys.executable, __file__]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
+            assert driver.stdout is not None
+            driver.stdout.readline()  # its first step is complete
+            started = psutil.Process(driver.pid).children(recursive=True)
+            driver.kill()
+        if len(started) < 5:
+            row.problems.append(f"only {len(started)} processes were there")
+        _, left = psutil.wait_procs(started, timeout=HANG_TIMEOUT + _MARGIN)
+        row.struck += 1
+        row.from_last_save += not left
+        row.processes_left += len(left)
+    row.seconds = time.monotonic() - began
+    return row
+
+
+def _train_for_ever() -> None:
+    with _ray():
+        algo = _config(num_learners=1, num_env_runners=1, num_engines=1).build_algo()
+        while True:
+            print(_step(algo), flush=True)
 
 
 def node_rows(scratch: Path) -> Iterator[FaultRow]:
@@ -77,7 +112,12 @@ def node_rows(scratch: Path) -> Iterator[FaultRow]:
     Args:
         scratch: An empty directory, for a save.
     """
-    expected, step_seconds = _undisturbed_alone(5)
+    with _ray():
+        began = time.monotonic()
+        undisturbed = _Undisturbed()
+        expected = undisturbed.rewards(5)
+        undisturbed.stop()
+        step_seconds = (time.monotonic() - began) / 5
     yield _node_with_room(expected, step_seconds)
     yield _node_without_room(expected, scratch)
 
@@ -206,21 +246,21 @@ def _config(
     )
 
 
-def _undisturbed(steps: int) -> tuple[list[float], float]:
-    """Return rewards of steps in this process, and seconds of one over actors."""
-    algo = _config(num_learners=0, num_env_runners=0, num_engines=0).build_algo()
-    rewards, seconds = [], []
-    for _ in range(steps):
-        began = time.monotonic()
-        rewards.append(_step(algo))
-        seconds.append(time.monotonic() - began)
-    algo.stop()
-    return rewards, max(seconds)
+class _Undisturbed:
+    """The same run in this process, made as far as is asked for."""
 
+    def __init__(self) -> None:
+        self._algo = _config(num_learners=0, num_env_runners=0, num_engines=0).build_algo()
+        self._rewards: list[float] = []
 
-def _undisturbed_alone(steps: int) -> tuple[list[float], float]:
-    with _ray():
-        return _undisturbed(steps)
+    def rewards(self, steps: int) -> list[float]:
+        """Return the rewards of the first steps."""
+        while len(self._rewards) < steps:
+            self._rewards.append(_step(self._algo))
+        return self._rewards[:steps]
+
+    def stop(self) -> None:
+        self._algo.stop()
 
 
 def _step(algo: Any) -> float:
@@ -292,3 +332,7 @@ def _two_nodes(*, head: float, second: float) -> Iterator[tuple[Cluster, Any]]:
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+if __name__ == "__main__":
+    _train_for_ever()
