@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -74,36 +75,60 @@ def actor_rows(times: int, seed: int) -> Iterator[FaultRow]:
                 row.seconds = time.monotonic() - began
                 yield row
         algo.stop()
+        yield _driver_row(times, undisturbed, step_seconds)
         undisturbed.stop()
-    yield _driver_row(times)
 
 
-def _driver_row(times: int) -> FaultRow:
-    """Kill a driver, and Ray with it: none of its processes may stay."""
-    row = FaultRow("kill -9 of a driver that started Ray", runs=1, equal_runs=1)
+def _driver_row(times: int, undisturbed: _Undisturbed, step_seconds: float) -> FaultRow:
+    """Kill a driver and with it Ray, again and again: no process stays, and the next goes on."""
+    row = FaultRow("kill -9 of a driver that started Ray", runs=1)
     began = time.monotonic()
-    for _ in range(times):
-        command = [sys.executable, __file__]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
-            assert driver.stdout is not None
-            driver.stdout.readline()  # its first step is complete
-            started = psutil.Process(driver.pid).children(recursive=True)
-            driver.kill()
-        if len(started) < 5:
-            row.problems.append(f"only {len(started)} processes were there")
-        _, left = psutil.wait_procs(started, timeout=HANG_TIMEOUT + _MARGIN)
-        row.struck += 1
-        row.from_last_save += not left
-        row.processes_left += len(left)
+    draw = random.Random(times)
+    with tempfile.TemporaryDirectory(prefix="rllm-driver-") as scratch:
+        rewards: dict[int, float] = {}
+        for _ in range(times):
+            saved = _saves(Path(scratch))
+            last = int(saved[-1].name[5:]) if saved else 0
+            command = [sys.executable, __file__, scratch]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
+                assert driver.stdout is not None
+                lines = [driver.stdout.readline()]
+                time.sleep(draw.uniform(0.0, step_seconds))
+                started = psutil.Process(driver.pid).children(recursive=True)
+                driver.kill()
+                lines += driver.stdout.read().splitlines()
+            pairs = [line.split() for line in lines if line.strip()]
+            rewards |= {int(step): float(reward) for step, reward in pairs}
+            row.struck += 1
+            row.from_last_save += int(pairs[0][0]) == last + 1
+            if len(started) < 5:
+                row.problems.append(f"only {len(started)} processes were there")
+            _, left = psutil.wait_procs(started, timeout=HANG_TIMEOUT + _MARGIN)
+            row.processes_left += len(left)
+    expected = undisturbed.rewards(max(rewards))
+    row.equal_runs = int([rewards[i + 1] for i in range(len(rewards))] == expected)
     row.seconds = time.monotonic() - began
     return row
 
 
-def _train_for_ever() -> None:
+def _saves(directory: Path) -> list[Path]:
+    return sorted(directory.glob("step-*"))
+
+
+def _train_and_save(directory: Path) -> None:
+    """Go on from the last save, and save and print every step, until killed."""
     with _ray():
         algo = _config(num_learners=1, num_env_runners=1, num_engines=1).build_algo()
+        if saved := _saves(directory):
+            algo.restore_from_path(str(saved[-1]))
         while True:
-            print(_step(algo), flush=True)
+            reward = _step(algo)
+            step = algo._progress.step
+            whole = directory / f"step-{step:04d}"
+            temporary = directory / f".step-{step:04d}"
+            algo.save_to_path(str(temporary))
+            temporary.rename(whole)  # whole or absent
+            print(step, repr(reward), flush=True)
 
 
 def node_rows(scratch: Path) -> Iterator[FaultRow]:
@@ -335,4 +360,4 @@ def _two_nodes(*, head: float, second: float) -> Iterator[tuple[Cluster, Any]]:
 
 
 if __name__ == "__main__":
-    _train_for_ever()
+    _train_and_save(Path(sys.argv[1]))
