@@ -106,7 +106,7 @@ def _driver_row(times: int, undisturbed: _Undisturbed, step_seconds: float) -> F
             _, left = psutil.wait_procs(started, timeout=HANG_TIMEOUT + _MARGIN)
             row.processes_left += len(left)
     expected = undisturbed.rewards(max(rewards))
-    row.equal_runs = int([rewards[i + 1] for i in range(len(rewards))] == expected)
+    row.equal_runs = int(all(expected[step - 1] == reward for step, reward in rewards.items()))
     row.seconds = time.monotonic() - began
     return row
 

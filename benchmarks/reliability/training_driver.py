@@ -23,7 +23,7 @@ from training_lives import (
 
 _WRITE_SECONDS = 0.06
 """A moment inside a save is drawn from so long after its beginning."""
-_TOO_SMALL = 20_000
+_TOO_SMALL = 250_000
 """Bytes of a file: enough for what a step writes, too few for a checkpoint."""
 
 
@@ -109,42 +109,39 @@ class DriverFaults:
     def _one_run(self, row: FaultRow, moments: int, strike: Strike, number: int) -> None:
         """Strike a run until the moments are used up, and let it end."""
         run_dir = self._new_run()
-        expected_step = 0
+        last, unproven = 0, 0
         while True:
             life = Life(run_dir)
-            strikes = row.struck < moments
-            if not strikes or not strike(life):
-                self._check_resume(row, life, expected_step, ended=True)
+            if row.struck >= moments or not strike(life):
+                self._let_end(row, life, last)
                 break
             saved = life.newest()
             code, left = life.end(number)
+            if "resumed at" in life.output():
+                self._check_resume(row, life, last)
+                row.from_last_save += unproven
+                unproven = 0
             if code == 0:  # it came to its end just before
                 break
             row.struck += 1
+            unproven += 1
             row.processes_left += left
-            expected_step = last_save(run_dir)
-            problem = self._after(life, code, number, saved, expected_step)
-            if problem:
-                row.problems.append(problem)
-            else:
-                row.from_last_save += 1
-            if resumed_at(life) > expected_step:
-                row.problems.append(f"went back behind step {resumed_at(life)}")
+            last = last_save(run_dir)
+            if last < saved:
+                row.problems.append(f"step {saved} was saved, {last} is the last that loads")
+            if number == signal.SIGTERM and code != 130:
+                row.problems.append(f"exit code {code} after SIGTERM: {life.output()[-300:]}")
+        row.from_last_save += unproven
         self._finish(row, run_dir)
 
-    def _after(self, life: Life, code: int, number: int, saved: int, found: int) -> str | None:
-        """Return what is wrong after a strike; a save that was complete must be there."""
-        if found < saved:
-            return f"step {saved} was saved, {found} is the last that can be loaded"
-        if number == signal.SIGTERM and code != 130:
-            return f"exit code {code} after SIGTERM: {life.output()[-300:]}"
-        return None
-
-    def _check_resume(self, row: FaultRow, life: Life, expected: int, *, ended: bool) -> None:
-        if ended and life.join() != 0:
+    def _let_end(self, row: FaultRow, life: Life, last: int) -> None:
+        if life.join() != 0:
             row.problems.append(f"ended with an error: {life.output()[-300:]}")
-        elif resumed_at(life) != expected:
-            row.problems.append(f"resumed at {resumed_at(life)} instead of {expected}")
+        self._check_resume(row, life, last)
+
+    def _check_resume(self, row: FaultRow, life: Life, last: int) -> None:
+        if resumed_at(life) != last:
+            row.problems.append(f"resumed at {resumed_at(life)} instead of {last}")
 
     def _finish(self, row: FaultRow, run_dir: Path) -> None:
         row.runs += 1
@@ -202,7 +199,7 @@ class DriverFaults:
             broken.write_bytes(content[:place] if number % 2 else changed)
             row.struck += 1
             again = Life(run_dir)
-            self._check_resume(row, again, step - 1, ended=True)
+            self._let_end(row, again, step - 1)
             if broken.name not in again.output():
                 row.problems.append(f"{broken.name} is not named")
             row.from_last_save += resumed_at(again) == step - 1
@@ -228,7 +225,7 @@ class DriverFaults:
             if code != 1 or len(lines) != 1 or "Traceback" in starved.output():
                 row.problems.append(f"exit code {code}: {starved.output()[-300:]}")
             row.from_last_save += last_save(run_dir) == step
-            self._check_resume(row, Life(run_dir), step, ended=True)
+            self._let_end(row, Life(run_dir), step)
             self._finish(row, run_dir)
         row.seconds = time.monotonic() - began
         return row

@@ -113,6 +113,7 @@ def _live(arguments: Sequence[str], log: Path, file_bytes: int | None) -> None:
     if file_bytes is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
     code = 1
     try:
         rllm.main(args=list(arguments))

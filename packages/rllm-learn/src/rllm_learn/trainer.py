@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from rllm_agents import BaseAgent, ChatAgent, Workflow
 from rllm_agents.player import EpisodePlayer
@@ -22,6 +23,7 @@ from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.core.checkpoint import (
     CheckpointError,
     flush_to_disk,
+    in_one_line,
     latest_checkpoint,
     save_checkpoint,
 )
@@ -147,7 +149,14 @@ class AgentTrainer:
             stack.enter_context(run_dir.locked(path))
             if not self._resume:
                 run_dir.start(path, config)
-            return _Run(config, path, parts, resume=self._resume).run()
+            try:
+                return _Run(config, path, parts, resume=self._resume).run()
+            except OSError as error:
+                if error.errno not in _DISK_ERRORS:
+                    raise
+                raise TrainingError(
+                    f"{path} cannot be written to: {error}; {_how_to_go_on(path)}"
+                ) from error
 
 
 class _Run:
@@ -195,9 +204,6 @@ class _Run:
                         self._save()
             except KeyboardInterrupt:
                 self._save_after_interrupt()
-                raise
-            except OSError as error:
-                self._check_disk(error)
                 raise
             finally:
                 self.writer.close(finished=self.progress.step >= config.num_steps)
@@ -252,7 +258,7 @@ class _Run:
                 keep=self.config.checkpoint.keep,
             )
         except CheckpointError as error:
-            raise TrainingError(f"{error}; {self._how_to_go_on()}") from error
+            raise TrainingError(f"{error}; {_how_to_go_on(self.path)}") from error
 
     def _save_after_interrupt(self) -> None:
         """Save the steps that are complete; a second interrupt waits until that is done."""
@@ -262,21 +268,6 @@ class _Run:
                 f"interrupted: {self.progress.step} of {self.config.num_steps} steps are saved; "
                 f"go on with `rllm train --resume run_dir={self.path}`"
             )
-
-    def _check_disk(self, error: OSError) -> None:
-        """Say what to do where an error is the disk's.
-
-        Raises:
-            TrainingError: It is.
-        """
-        if error.errno in _DISK_ERRORS:
-            raise TrainingError(
-                f"{self.path} cannot be written to at step {self.progress.step}: {error}; "
-                f"{self._how_to_go_on()}"
-            ) from error
-
-    def _how_to_go_on(self) -> str:
-        return f"make room, then go on from there with `rllm train --resume run_dir={self.path}`"
 
     def _restore(self) -> None:
         checkpoint, rejected = latest_checkpoint(self.path / "checkpoints")
@@ -295,7 +286,13 @@ class _Run:
         self.display.line(f"resumed at step {self.progress.step}")
 
     def _finish(self) -> dict[str, Any]:
-        saved = self.parts.save_policy(self.path)
+        try:
+            saved = self.parts.save_policy(self.path)
+        except (OSError, RuntimeError, SafetensorError) as error:
+            raise TrainingError(
+                f"the policy could not be written to {self.path}: {in_one_line(error)}; "
+                f"{_how_to_go_on(self.path)}"
+            ) from error
         plot_curve(
             self.path / "curve.png",
             self.writer.rows,
@@ -312,3 +309,7 @@ class _Run:
         }
         run_dir.write_json(self.path / "summary.json", summary)
         return summary
+
+
+def _how_to_go_on(path: Path) -> str:
+    return f"make room, then go on from the last save with `rllm train --resume run_dir={path}`"
