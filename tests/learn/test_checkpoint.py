@@ -115,12 +115,18 @@ def killed_before_operation(number, save):
         left = iter(range(number))
 
         def count(event, _):
-            if event.startswith(FILE_OPERATIONS) and next(left, None) is None:
+            if event == "os.kill" or not event.startswith(FILE_OPERATIONS):
+                return
+            if next(left, None) is None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        sys.addaudithook(count)
-        save()
-        os._exit(0)
+        code = 1
+        try:
+            sys.addaudithook(count)
+            save()
+            code = 0
+        finally:
+            os._exit(code)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     assert code in (0, -signal.SIGKILL)

@@ -15,17 +15,16 @@ from ray.exceptions import RayActorError
 from rllm_learn.rllib.liveness import SIGNS_OF_LIFE, Living, finish, first_done
 
 
-class Worker(Living):
-    def pid(self) -> int:
-        return os.getpid()
-
-    def work(self, seconds: float) -> float:
-        time.sleep(seconds)
-        return seconds
-
-
 @pytest.fixture(scope="module")
 def workers() -> Iterator[list[Any]]:
+    class Worker(Living):  # in a function, since Ray's workers do not find this module
+        def pid(self) -> int:
+            return os.getpid()
+
+        def work(self, seconds: float) -> float:
+            time.sleep(seconds)
+            return seconds
+
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     made = ray.remote(concurrency_groups=dict(SIGNS_OF_LIFE))(Worker)
     yield [made.options(num_cpus=0.5, max_restarts=1).remote() for _ in range(2)]
