@@ -14,6 +14,9 @@ from ray.exceptions import RayActorError
 
 from rllm_learn.rllib.liveness import SIGNS_OF_LIFE, Living, finish, first_done
 
+HANG_TIMEOUT = 3.0
+"""More than a thread may have to wait for its turn on a busy machine."""
+
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[list[Any]]:
@@ -27,14 +30,16 @@ def workers() -> Iterator[list[Any]]:
 
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     made = ray.remote(concurrency_groups=dict(SIGNS_OF_LIFE))(Worker)
-    yield [made.options(num_cpus=0.5, max_restarts=1).remote() for _ in range(2)]
+    both = [made.options(num_cpus=0.5, max_restarts=1).remote() for _ in range(2)]
+    ray.get([worker.pid.remote() for worker in both])
+    yield both
     ray.shutdown()
 
 
 def test_a_call_that_takes_longer_than_the_bound_is_waited_for(workers: list[Any]) -> None:
     first, second = workers
-    calls = {first.work.remote(5.0): first, second.work.remote(0.0): second}
-    assert finish(calls, hang_timeout=1.0) == [5.0, 0.0]
+    calls = {first.work.remote(8.0): first, second.work.remote(0.0): second}
+    assert finish(calls, hang_timeout=HANG_TIMEOUT) == [8.0, 0.0]
 
 
 def test_a_process_that_is_stopped_is_ended_within_the_bound_and_there_again(
@@ -47,7 +52,7 @@ def test_a_process_that_is_stopped_is_ended_within_the_bound_and_there_again(
     os.kill(process, signal.SIGSTOP)
     deadline = time.monotonic() + 60.0
     while pending in calls and time.monotonic() < deadline:
-        for reference in first_done(calls, hang_timeout=1.0):
+        for reference in first_done(calls, hang_timeout=HANG_TIMEOUT):
             del calls[reference]
     assert pending not in calls
     with pytest.raises(RayActorError):

@@ -38,7 +38,8 @@ def first_done(calls: Mapping[Any, Any], *, hang_timeout: float) -> list[Any]:
     error, after at most `hang_timeout` and ten seconds or so.
 
     Args:
-        calls: Reference -> handle of the actor that it waits for.
+        calls: Reference -> handle of the actor that it waits for, which was there when it was
+            called: one that is still starting gives no sign of life.
         hang_timeout: Seconds without a sign of life after which an actor is taken to hang.
     """
     between = min(hang_timeout / 4, _LONGEST_BETWEEN_LOOKS)
