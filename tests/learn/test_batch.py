@@ -68,6 +68,8 @@ def test_rewards_that_are_not_finite_and_missing_advantages_are_refused():
     sampled = SampledSequence((1, 2), (False, True), (0.0, -1.0))
     with pytest.raises(BatchError, match="nan"):
         Rollout(0, math.nan, (sampled,))
+    with pytest.raises(BatchError, match="inf"):
+        Rollout(0, 1.0, (sampled,), step_rewards=(0.0, math.inf))
     with pytest.raises(BatchError, match="1 advantages for 2 positions"):
         TokenSequence(sampled, advantages=(1.0,))
     with pytest.raises(BatchError, match="empty"):

@@ -11,6 +11,7 @@ from learn_fakes import UnigramPolicy, plain_update, random_sequences, sequence,
 
 from rllm_learn.algorithms import GRPO, GRPOConfig
 from rllm_learn.core.learner import Learner, UpdateRule
+from rllm_learn.core.losses import LossSum
 from rllm_learn.core.optimizer import LearningRate
 
 RULE = UpdateRule(learning_rate=LearningRate(1e-2), max_grad_norm=0.7)
@@ -89,6 +90,35 @@ def test_a_gradient_that_is_not_finite_leaves_the_weights_and_the_optimizer_as_t
     report = learner.update([good], LOSS)
     assert report.num_skipped_steps == 0
     assert policy.logits.tolist() == pytest.approx([-1e-2, 1e-2], rel=1e-4)
+
+
+def spoiled(total=1.0, gradient=1.0, count=1.0):
+    """A loss whose sum, gradient or count is multiplied by something."""
+
+    def loss(output, batch):
+        found = LOSS(output, batch)
+        value = found.total.detach() * total
+        through = (found.total - found.total.detach()) * gradient
+        return LossSum(value + through, found.count * count)
+
+    return loss
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("what", ["total", "gradient", "count"])
+def test_no_loss_whatever_it_returns_makes_weights_that_are_not_finite(what, number):
+    policy = tiny_policy()
+    before = copy.deepcopy(policy.state_dict())
+    learner = Learner(policy, UpdateRule(learning_rate=LearningRate(1e-2)))
+    batch = random_sequences(3)
+    report = learner.update(batch, spoiled(**{what: number}))
+    after = policy.state_dict()
+    if report.num_skipped_steps:
+        assert all(torch.equal(before[name], after[name]) for name in before)
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in after.values())
+    assert report.num_skipped_steps == 1 or (what == "count" and math.isinf(number))
+    assert learner.update(batch, LOSS).num_skipped_steps == 0
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in policy.state_dict().values())
 
 
 def test_a_restored_learner_goes_on_bit_for_bit():

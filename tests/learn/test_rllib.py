@@ -68,6 +68,7 @@ def learner_group(
         num_learners=num_learners,
         init_timeout_s=120.0,
         collective_timeout_s=60.0,
+        hang_timeout_s=60.0,
         snapshot_every_updates=1,
     )
     options = [{"num_cpus": 0.5}] * num_learners
@@ -245,6 +246,73 @@ def test_lost_runners_engines_and_learners_cost_nothing_but_time(
     messages = "\n".join(record.getMessage() for record in caplog.records)
     assert "env runner 1 was lost; its 16 episodes are played again" in messages
     assert "a learner was lost" in messages and "state after update 3" in messages
+
+
+@pytest.mark.slow
+def test_processes_that_hang_are_found_within_a_bound_and_cost_nothing_but_time(
+    cluster: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    undisturbed = small().build_algo()
+    expected = [reward(undisturbed.train()) for _ in range(4)]
+    undisturbed.stop()
+
+    caplog.set_level(logging.WARNING)
+    config = small(num_learners=2, num_env_runners=2, num_engines=1)
+    algo = config.fault_tolerance(hang_timeout_s=5.0).build_algo()
+    got = [reward(algo.train())]
+    (runner, *_) = algo.env_runner_group.foreach_env_runner(
+        lambda _: os.getpid(), local_env_runner=False
+    )
+    (engine,) = algo._parts._pool.process_ids()
+    for process in (runner, engine):
+        os.kill(process, signal.SIGSTOP)
+        got.append(reward(algo.train()))
+    learner = algo.learner_group.foreach_learner(lambda _: os.getpid())[1]
+    os.kill(learner, signal.SIGSTOP)
+    lost = algo.train()
+    assert algo.learner_group.num_restarts == 1 and lost["num_learner_restarts"] == 1
+    got.append(reward(algo.train()))
+    algo.stop()
+    assert got == expected
+    messages = "\n".join(record.getMessage() for record in caplog.records)
+    assert "LLMEnvRunner" in messages and "LearnerActor" in messages
+    assert messages.count("hangs: no sign of life for 5 s; it is ended") == 2
+    assert "rollout engine 0 hangs: no answer to a ping" in messages
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2), (2, 0)])
+def test_what_some_learners_saved_others_go_on_with(
+    cluster: None, tmp_path: Path, before: int, after: int
+) -> None:
+    tiny_policy().double().save_pretrained(tmp_path)
+    spec = PolicySpec(path=tmp_path, lora_rank=0, dtype="float64")
+    rule = UpdateRule(learning_rate=LearningRate(1e-2, warmup_updates=4), micro_tokens=40)
+    batches = [random_sequences(5, seed=seed) for seed in range(3)]
+    plain = learner_group(spec, rule, 0)
+    for batch in batches:
+        plain.update(batch, LOSS)
+    expected = plain.state_dict()
+
+    first = learner_group(spec, rule, before)
+    try:
+        first.update(batches[0], LOSS)
+        first.save_to_path(tmp_path / "saved")
+    finally:
+        first.shutdown()
+    second = learner_group(spec, rule, after)
+    try:
+        second.restore_from_path(tmp_path / "saved")
+        for batch in batches[1:]:
+            second.update(batch, LOSS)
+        found = second.foreach_learner(lambda learner: learner.state_dict())
+    finally:
+        second.shutdown()
+    start = dict(load_policy(spec).named_parameters())
+    for state in found:
+        assert state["num_updates"] == expected["num_updates"] == 3
+        for name, parameter in expected["parameters"].items():
+            change = (parameter - start[name].detach()).norm()
+            assert (state["parameters"][name] - parameter).norm() < 1e-6 * change
 
 
 @pytest.mark.slow

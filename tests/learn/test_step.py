@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 from learn_fakes import sequence
@@ -140,8 +142,12 @@ def test_an_interrupt_during_the_update_waits_until_its_weights_are_published():
     sampler = ListSampler([1.0, 0.0])
     algorithm = GRPO(GRPOConfig(group_size=2))
     progress = Progress(step=6, weights_version=4)
+    recorded = []
     with pytest.raises(KeyboardInterrupt):
-        train_step(sampler, learner, algorithm, Counting(), progress, num_tasks=1)
+        train_step(
+            sampler, learner, algorithm, Counting(), progress, num_tasks=1, record=recorded.append
+        )
+    assert [report.metrics["learner/loss"] for report in recorded] == [0.5]
     assert sampler.published == [({"w": 1}, 5)]
     assert progress == Progress(step=7, weights_version=5, tasks_drawn=1)
 
@@ -191,3 +197,17 @@ def test_what_an_algorithm_remembers_is_part_of_the_progress():
     )
     assert [s.advantages[1] for s in learner.learned[0]] == [0.75, -0.25]
     assert progress.memory == pytest.approx({"baseline": 0.9 * 0.25 + 0.1 * 0.5})
+
+
+class Forgetful(REINFORCE):
+    """Remembers what is no number."""
+
+    def credit(self, rollouts, memory):
+        credit = super().credit(rollouts, memory)
+        return replace(credit, memory={"baseline": math.nan})
+
+
+def test_what_is_not_finite_is_not_remembered():
+    algorithm = Forgetful(REINFORCEConfig(rollouts_per_task=2, baseline="running"))
+    *_, progress = run([1.0, 0.0], algorithm=algorithm, num_tasks=1, memory={"baseline": 0.25})
+    assert progress.memory == {"baseline": 0.25}

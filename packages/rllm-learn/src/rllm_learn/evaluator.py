@@ -30,10 +30,10 @@ class Evaluator:
         self._writer = writer
         self._recorder = recorder
 
-    @property
-    def has_evaluated(self) -> bool:
-        """Whether the run has an evaluation already, perhaps from before it was resumed."""
-        return any("eval/pass_at_1" in row for row in self._writer.rows)
+    def has_evaluated(self, step: int) -> bool:
+        """Whether the run has an evaluation of a step, perhaps from before it was resumed."""
+        rows = self._writer.rows
+        return any(row["step"] == step and "eval/pass_at_1" in row for row in rows)
 
     def evaluate(self, step: int) -> str:
         """Evaluate, write metrics and episodes, and return a line for the display."""

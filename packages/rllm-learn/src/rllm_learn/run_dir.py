@@ -81,7 +81,7 @@ def start(path: Path, config: object) -> None:
     """
     check_unused(path)
     text = OmegaConf.to_yaml(OmegaConf.structured(config))
-    (path / CONFIG).write_text(text, encoding="utf-8")
+    write_text(path / CONFIG, text)
 
 
 def saved_config(path: Path) -> DictConfig:
@@ -119,11 +119,16 @@ def check_resumable(path: Path, config: object) -> None:
         )
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file that is whole or absent."""
+def write_text(path: Path, text: str) -> None:
+    """Write a file that is whole, or as it was before."""
     temporary = path.with_name(f".{path.name}.writing")
-    temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file that is whole, or as it was before."""
+    write_text(path, json.dumps(content, indent=2) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -98,11 +99,12 @@ def train_step(
     progress: Progress,
     *,
     num_tasks: int,
+    record: Callable[[StepReport], None] = lambda report: None,
 ) -> StepReport:
-    """Sample, give credit, update, publish; then the step counts.
+    """Sample, give credit, update, publish; then the step counts and is recorded.
 
-    An interrupt is delivered before the update or after the step counts, never between, so that
-    weights and `progress` always belong together.
+    An interrupt is delivered before the update or after the step is recorded, never between, so
+    that weights, `progress` and what was recorded always belong together.
 
     Args:
         sampler: Plays the rollouts.
@@ -111,6 +113,7 @@ def train_step(
         tasks: What is played.
         progress: Where the run is; moved on to the next step.
         num_tasks: Tasks that the step begins with; the algorithm may ask for more.
+        record: Called with what the step did once it counts.
     """
     time = TimeSplit()
     with time.phase("sample"):
@@ -135,12 +138,16 @@ def train_step(
                 skipped = "the gradient was not finite"
         progress.step += 1
         progress.tasks_drawn += tasks_drawn
-        progress.memory = credit.memory
-    metrics |= time.metrics(
-        episodes=sample.episodes, learned_tokens=sum(map(len, credit.sequences))
-    )
-    metrics["weights_version"] = float(progress.weights_version)
-    return StepReport(metrics, sample.episodes, credit.sequences, skipped)
+        if all(map(math.isfinite, credit.memory.values())):
+            # What is not finite would spoil every later step.
+            progress.memory = credit.memory
+        metrics |= time.metrics(
+            episodes=sample.episodes, learned_tokens=sum(map(len, credit.sequences))
+        )
+        metrics["weights_version"] = float(progress.weights_version)
+        report = StepReport(metrics, sample.episodes, credit.sequences, skipped)
+        record(report)
+    return report
 
 
 def _play(

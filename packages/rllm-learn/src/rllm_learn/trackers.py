@@ -19,6 +19,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from rllm_learn.config import TRACKERS, TrackingConfig
 from rllm_learn.errors import ConfigError
+from rllm_learn.run_dir import write_text
 
 _MLFLOW_PARAMS_OF_A_CALL = 100
 """MLflow refuses more in one batch."""
@@ -86,7 +87,7 @@ class WandbTracker:
             id=saved.read_text(encoding="utf-8") if saved.exists() else None,
             resume="allow",
         )
-        saved.write_text(self._run.id, encoding="utf-8")
+        write_text(saved, self._run.id)
         # W&B's own step only rises; ours is logged as a number, so that an evaluation may follow
         # its step and a resumed run may make a step again.
         self._run.define_metric("step")
@@ -135,7 +136,7 @@ class MLflowTracker:
         )
         run = self._client.create_run(identity, run_name=config.run_name or run_dir.name)
         self._run_id = run.info.run_id
-        saved.write_text(self._run_id, encoding="utf-8")
+        write_text(saved, self._run_id)
         params = [
             self._entities.Param(name, str(value)[:_MLFLOW_LENGTH])
             for name, value in _leaves(settings).items()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from rllm_learn.run_dir import write_text
 from rllm_learn.trackers import Tracker
 
 
@@ -37,8 +39,8 @@ class MetricsWriter:
         self._path = run_dir / "metrics.jsonl"
         self.rows = [row for row in read_metrics(self._path) if row["step"] <= resume_step]
         """All rows of the run so far."""
-        with self._path.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in self.rows)
+        # Whole at every moment: a run that is killed while it resumes resumes again.
+        write_text(self._path, "".join(json.dumps(row) + "\n" for row in self.rows))
         self._file = self._path.open("a", encoding="utf-8")
         self._trackers = dict(trackers or {})
         self._warn = warn
@@ -59,7 +61,8 @@ class MetricsWriter:
         Args:
             finished: Whether the run came to its end, which trackers are told.
         """
-        self._file.close()
+        with contextlib.suppress(OSError):  # a row that the disk refused; `write` has raised
+            self._file.close()
         for name, tracker in list(self._trackers.items()):
             self._guarded(name, lambda t=tracker: t.close(finished=finished))
         self._trackers.clear()

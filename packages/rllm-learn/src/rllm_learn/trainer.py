@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from rllm_agents import BaseAgent, ChatAgent, Workflow
 from rllm_agents.player import EpisodePlayer
@@ -18,11 +20,19 @@ from rllm_envs import Dataset, GymEnv
 from rllm_learn import run_dir
 from rllm_learn.assembly import Parts, assemble
 from rllm_learn.config import TrainerConfig, to_settings
-from rllm_learn.core.checkpoint import latest_checkpoint, save_checkpoint
+from rllm_learn.core.checkpoint import (
+    CheckpointError,
+    flush_to_disk,
+    in_one_line,
+    latest_checkpoint,
+    save_checkpoint,
+)
+from rllm_learn.core.generators import generator_states, set_generator_states
 from rllm_learn.display import Display
 from rllm_learn.episode_recorder import EpisodeRecorder
 from rllm_learn.errors import TrainingError
 from rllm_learn.evaluator import Evaluator
+from rllm_learn.interrupts import interrupt_deferred
 from rllm_learn.players import GivenPlayers, choose_players, split_players
 from rllm_learn.resources import Stopwatch
 from rllm_learn.step import Progress, StepReport, train_step
@@ -31,6 +41,7 @@ from rllm_learn.tracking import MetricsWriter, plot_curve
 
 MAX_NON_FINITE_STEPS = 3
 """Updates in a row without a finite gradient after which the run stops."""
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
 
 
 class AgentTrainer:
@@ -138,7 +149,14 @@ class AgentTrainer:
             stack.enter_context(run_dir.locked(path))
             if not self._resume:
                 run_dir.start(path, config)
-            return _Run(config, path, parts, resume=self._resume).run()
+            try:
+                return _Run(config, path, parts, resume=self._resume).run()
+            except OSError as error:
+                if error.errno not in _DISK_ERRORS:
+                    raise
+                raise TrainingError(
+                    f"{path} cannot be written to: {error}; {_how_to_go_on(path)}"
+                ) from error
 
 
 class _Run:
@@ -169,8 +187,7 @@ class _Run:
         with self.display:
             self.display.line(f"run directory: {self.path}")
             try:
-                if not self.evaluator.has_evaluated:
-                    self.display.line(self.evaluator.evaluate(0))
+                self._evaluate_if_due()
                 while self.progress.step < config.num_steps:
                     report = train_step(
                         parts.sampler,
@@ -179,19 +196,14 @@ class _Run:
                         parts.tasks,
                         self.progress,
                         num_tasks=config.tasks_per_step,
+                        record=self._report,
                     )
-                    self._report(report)
                     non_finite = self._count_non_finite(report, non_finite)
-                    if self._is_due(config.eval.every_steps):
-                        self.display.line(self.evaluator.evaluate(self.progress.step))
+                    self._evaluate_if_due()
                     if self._is_due(config.checkpoint.every_steps):
                         self._save()
             except KeyboardInterrupt:
-                self._save()
-                self.display.line(
-                    f"interrupted: {self.progress.step} of {config.num_steps} steps are saved; "
-                    f"go on with `rllm train --resume run_dir={self.path}`"
-                )
+                self._save_after_interrupt()
                 raise
             finally:
                 self.writer.close(finished=self.progress.step >= config.num_steps)
@@ -218,14 +230,44 @@ class _Run:
             )
         return before + 1
 
+    def _evaluate_if_due(self) -> None:
+        """Evaluate unless it was done, as before an interrupt that came later in the same step."""
+        step = self.progress.step
+        if self._is_due(self.config.eval.every_steps) and not self.evaluator.has_evaluated(step):
+            self.display.line(self.evaluator.evaluate(step))
+
     def _save(self) -> None:
         def write(directory: Path) -> None:
-            torch.save(self.parts.learner.state_dict(), directory / "learner.pt")
+            # Into an open file: of a full disk torch itself says something else.
+            for name, state in (
+                ("learner.pt", self.parts.learner.state_dict()),
+                ("generators.pt", generator_states()),
+            ):
+                with (directory / name).open("wb") as file:
+                    torch.save(state, file)
             run_dir.write_json(directory / "state.json", asdict(self.progress))
 
-        save_checkpoint(
-            self.path / "checkpoints", self.progress.step, write, keep=self.config.checkpoint.keep
-        )
+        try:
+            for name in ("metrics.jsonl", "episodes/train.jsonl"):
+                if (self.path / name).exists():
+                    flush_to_disk(self.path / name)
+            save_checkpoint(
+                self.path / "checkpoints",
+                self.progress.step,
+                write,
+                keep=self.config.checkpoint.keep,
+            )
+        except CheckpointError as error:
+            raise TrainingError(f"{error}; {_how_to_go_on(self.path)}") from error
+
+    def _save_after_interrupt(self) -> None:
+        """Save the steps that are complete; a second interrupt waits until that is done."""
+        with interrupt_deferred():
+            self._save()
+            self.display.line(
+                f"interrupted: {self.progress.step} of {self.config.num_steps} steps are saved; "
+                f"go on with `rllm train --resume run_dir={self.path}`"
+            )
 
     def _restore(self) -> None:
         checkpoint, rejected = latest_checkpoint(self.path / "checkpoints")
@@ -236,6 +278,7 @@ class _Run:
             return
         state = torch.load(checkpoint.path / "learner.pt", weights_only=True)
         self.parts.learner.load_state_dict(state)
+        set_generator_states(torch.load(checkpoint.path / "generators.pt", weights_only=True))
         self.progress = Progress(**run_dir.read_json(checkpoint.path / "state.json"))
         self.parts.sampler.publish(
             self.parts.learner.export_weights(), self.progress.weights_version
@@ -243,7 +286,13 @@ class _Run:
         self.display.line(f"resumed at step {self.progress.step}")
 
     def _finish(self) -> dict[str, Any]:
-        saved = self.parts.save_policy(self.path)
+        try:
+            saved = self.parts.save_policy(self.path)
+        except (OSError, RuntimeError, SafetensorError) as error:
+            raise TrainingError(
+                f"the policy could not be written to {self.path}: {in_one_line(error)}; "
+                f"{_how_to_go_on(self.path)}"
+            ) from error
         plot_curve(
             self.path / "curve.png",
             self.writer.rows,
@@ -260,3 +309,7 @@ class _Run:
         }
         run_dir.write_json(self.path / "summary.json", summary)
         return summary
+
+
+def _how_to_go_on(path: Path) -> str:
+    return f"make room, then go on from the last save with `rllm train --resume run_dir={path}`"

@@ -107,13 +107,14 @@ class Rollout:
     """Reward of each step; their sum is `reward`. Empty where steps are unknown."""
 
     def __post_init__(self) -> None:
-        """Refuse a reward that is not finite.
+        """Refuse rewards that are not finite.
 
         Raises:
-            BatchError: The reward is NaN or infinite.
+            BatchError: The reward, or a step's, is NaN or infinite.
         """
-        if not -float("inf") < self.reward < float("inf"):
-            raise BatchError(f"reward must be finite, got {self.reward!r}")
+        for reward in (self.reward, *self.step_rewards):
+            if not -float("inf") < reward < float("inf"):
+                raise BatchError(f"reward must be finite, got {reward!r}")
 
     @property
     def num_actions(self) -> int:

@@ -55,6 +55,7 @@ class LLMAlgorithmConfig(PlayersConfig):
         self.num_gpus_per_engine = 0.0
         self.init_timeout_s = 300.0
         self.collective_timeout_s = 300.0
+        self.hang_timeout_s = 60.0
         self.snapshot_every_updates = 1
         self.max_learner_restarts = 3
 
@@ -193,6 +194,7 @@ class LLMAlgorithmConfig(PlayersConfig):
         *,
         init_timeout_s: float = UNSET,
         collective_timeout_s: float = UNSET,
+        hang_timeout_s: float = UNSET,
         snapshot_every_updates: int = UNSET,
         max_learner_restarts: int = UNSET,
         **settings: Any,
@@ -202,6 +204,9 @@ class LLMAlgorithmConfig(PlayersConfig):
         Args:
             init_timeout_s: Seconds after which actors that did not start are an error.
             collective_timeout_s: Seconds after which a learner that waits for others gives up.
+            hang_timeout_s: Seconds without a sign of life after which a learner, env runner or
+                engine is taken to hang, and is ended and started again; more than an engine's
+                longest step.
             snapshot_every_updates: Updates between copies of the learners' state in memory, from
                 which a group goes on whose rank was lost.
             max_learner_restarts: Restarts of learners in a row, without an update between them,
@@ -211,6 +216,7 @@ class LLMAlgorithmConfig(PlayersConfig):
         super().fault_tolerance(**settings)
         self.init_timeout_s = given(init_timeout_s, self.init_timeout_s)
         self.collective_timeout_s = given(collective_timeout_s, self.collective_timeout_s)
+        self.hang_timeout_s = given(hang_timeout_s, self.hang_timeout_s)
         self.snapshot_every_updates = given(snapshot_every_updates, self.snapshot_every_updates)
         self.max_learner_restarts = given(max_learner_restarts, self.max_learner_restarts)
         return self
@@ -243,7 +249,12 @@ class LLMAlgorithmConfig(PlayersConfig):
             )
         if self.framework_str != "torch":
             raise ConfigError(f"framework must be torch, got {self.framework_str!r}")
-        for name in ("init_timeout_s", "collective_timeout_s", "snapshot_every_updates"):
+        for name in (
+            "init_timeout_s",
+            "collective_timeout_s",
+            "hang_timeout_s",
+            "snapshot_every_updates",
+        ):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} must be above 0, got {getattr(self, name)!r}")
         self.chosen_players()

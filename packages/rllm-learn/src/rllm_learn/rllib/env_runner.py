@@ -10,7 +10,7 @@ from typing import Any
 
 import gymnasium
 import ray
-from ray.exceptions import RayActorError
+from ray.exceptions import RayError, RayTaskError
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.env import INPUT_ENV_SPACES
 from ray.rllib.env.env_runner import EnvRunner
@@ -24,6 +24,7 @@ from rllm_learn.assembly import execution_engine
 from rllm_learn.config import TrainerConfig
 from rllm_learn.errors import TrainingError
 from rllm_learn.players import Players
+from rllm_learn.rllib.liveness import SIGNS_OF_LIFE, Living, first_done
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class PlaySetting:
     """The engine of this process, or a pool's client."""
 
 
-class LLMEnvRunner(EnvRunner, Checkpointable):
+class LLMEnvRunner(Living, EnvRunner, Checkpointable):
     """Plays episodes; holds neither weights nor rollout engines, so it is cheap to lose."""
 
     def __init__(self, *, config: Any, **kwargs: Any) -> None:
@@ -115,18 +116,31 @@ class LLMEnvRunner(EnvRunner, Checkpointable):
             self._loop = None
 
 
+class LLMEnvRunnerGroup(EnvRunnerGroup):
+    """RLlib's group, whose runners give signs of life while they play."""
+
+    def _make_worker(self, **kwargs: Any) -> Any:
+        self._remote_args["concurrency_groups"] = dict(SIGNS_OF_LIFE)
+        return super()._make_worker(**kwargs)
+
+
 def play(
-    group: EnvRunnerGroup, requests: Sequence[RolloutRequest], setting: PlaySetting
+    group: EnvRunnerGroup,
+    requests: Sequence[RolloutRequest],
+    setting: PlaySetting,
+    *,
+    hang_timeout: float,
 ) -> list[Episode]:
     """Run one episode of each request on a group's runners.
 
-    What a runner that dies had been given is played again by others: requests carry their seeds,
-    so it comes out as it would have.
+    What a runner that dies or hangs had been given is played again by others: requests carry their
+    seeds, so it comes out as it would have.
 
     Args:
         group: With remote runners, or a local one alone.
         requests: What to play.
         setting: How.
+        hang_timeout: Seconds without a sign of life after which a runner is taken to hang.
 
     Returns:
         Episodes in the order of requests.
@@ -144,12 +158,15 @@ def play(
     while todo or running:
         if todo:
             _hand_out(group, todo, running, boxed)
-        done, _ = ray.wait(list(running), num_returns=1)
-        for ref in done:
+        actors = group._worker_manager.actors()
+        calls = {ref: actors[runner] for ref, (runner, _) in running.items()}
+        for ref in first_done(calls, hang_timeout=hang_timeout):
             runner, share = running.pop(ref)
             try:
                 episodes.update((episode.id, episode) for episode in ray.get(ref))
-            except RayActorError as error:
+            except RayTaskError:
+                raise
+            except RayError as error:  # its process, its machine, or its answer is gone
                 first = str(error).strip().splitlines()[0]
                 logger.warning(
                     "env runner %d was lost; its %d episodes are played again: %s",

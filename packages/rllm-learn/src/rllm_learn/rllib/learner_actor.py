@@ -16,9 +16,10 @@ from rllm_learn.core.learner_set import LearnerPlan
 from rllm_learn.core.model import PolicySpec
 from rllm_learn.core.parallel import ProcessGroupRanks
 from rllm_learn.learners import load_learners
+from rllm_learn.rllib.liveness import Living
 
 
-class LearnerActor:
+class LearnerActor(Living):
     """Holds a `Learner`; all ranks of a group hold equal ones."""
 
     def __init__(self, rank: int, torch_threads: int | None) -> None:

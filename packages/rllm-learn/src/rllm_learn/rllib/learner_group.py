@@ -20,6 +20,7 @@ from rllm_learn.core.model import PolicySpec
 from rllm_learn.errors import LearnError
 from rllm_learn.learners import load_learners
 from rllm_learn.rllib.learner_actor import LearnerActor
+from rllm_learn.rllib.liveness import SIGNS_OF_LIFE, finish
 from rllm_learn.rllib.readiness import wait_until_ready
 
 logger = logging.getLogger(__name__)
@@ -34,9 +35,9 @@ class LearnersLost(LearnError):
 class LLMLearnerGroup(LearnerGroup):
     """RLlib's `LearnerGroup` for language models: `update` takes token sequences.
 
-    Ranks are Ray actors that hold equal copies of the policy. When one is lost, all are started
-    again, because the others wait for it in a collective, and go on from the state after the last
-    update that all of them finished.
+    Ranks are Ray actors that hold equal copies of the policy. When one is lost or hangs, all are
+    started again, because the others wait for it in a collective, and go on from the state after
+    the last update that all of them finished.
     """
 
     # RLlib's constructor builds learners of its own; this class shares its interface alone.
@@ -235,7 +236,7 @@ class LLMLearnerGroup(LearnerGroup):
         size = self.config.num_learners
         self._workers = [
             # Not restarted by Ray: a rank alone cannot join a group that runs.
-            ray.remote(LearnerActor)
+            ray.remote(concurrency_groups=dict(SIGNS_OF_LIFE))(LearnerActor)
             .options(max_restarts=0, **self._actor_options[rank])
             .remote(rank, self._torch_threads)
             for rank in range(size)
@@ -278,7 +279,7 @@ class LLMLearnerGroup(LearnerGroup):
         self._kill()
         self._start()
         if self._snapshot is not None:
-            ray.get([w.load_state_dict.remote(self._snapshot) for w in self._workers])
+            self._wait([w.load_state_dict.remote(self._snapshot) for w in self._workers])
         self._updates_since_snapshot = 0
         self.num_restarts += 1
 
@@ -302,12 +303,13 @@ class LLMLearnerGroup(LearnerGroup):
 
         The failure is noticed while other ranks still wait for the one that is lost.
         """
-        waiting = list(refs)
         try:
-            while waiting:
-                done, waiting = ray.wait(waiting, num_returns=1)
-                ray.get(done)
+            return self._wait(refs)
         except RayError as error:
             self._restart(error)
             raise LearnersLost(f"a learner was lost and all were started again: {error}") from error
-        return ray.get(refs)
+
+    def _wait(self, refs: list[Any]) -> list[Any]:
+        """Return the results of calls of the first ranks, in their order."""
+        calls = dict(zip(refs, self._workers, strict=False))
+        return finish(calls, hang_timeout=self.config.hang_timeout_s)

@@ -25,7 +25,7 @@ from rllm_learn.assembly import (
 from rllm_learn.config import TrainerConfig
 from rllm_learn.core.model import PolicySpec, adapter_config
 from rllm_learn.players import choose_tasks
-from rllm_learn.rllib.env_runner import LLMEnvRunner, PlaySetting, play
+from rllm_learn.rllib.env_runner import LLMEnvRunner, LLMEnvRunnerGroup, PlaySetting, play
 from rllm_learn.rllib.learner_group import LLMLearnerGroup
 from rllm_learn.rllib.placement import engine_options, learner_options, resources
 from rllm_learn.rllib.readiness import wait_until_ready
@@ -106,7 +106,12 @@ class RLlibParts:
         group = self.env_runner_group
         if name == "evaluation" and self.eval_env_runner_group is not None:
             group = self.eval_env_runner_group
-        return play(group, requests, self._play_settings[name])
+        return play(
+            group,
+            requests,
+            self._play_settings[name],
+            hang_timeout=self._config.hang_timeout_s,
+        )
 
     def push(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Sample from these weights from now on, on every engine."""
@@ -122,7 +127,7 @@ class RLlibParts:
     def _runners(self, config: Any, num_env_runners: int, *, offset: int) -> EnvRunnerGroup:
         runnable = config.copy(copy_frozen=False)
         runnable.env_runner_cls = LLMEnvRunner
-        return EnvRunnerGroup(
+        return LLMEnvRunnerGroup(
             env_creator=None,
             validate_env=None,
             default_policy_class=None,
@@ -143,6 +148,7 @@ class RLlibParts:
             engine_args=arguments,
             max_model_length=context_length(spec.path, self._settings),
             torch_threads=self._torch_threads,
+            hang_timeout=config.hang_timeout_s,
             start_timeout=config.init_timeout_s,
             wait=False,
             **engine_options(config),
