@@ -12,6 +12,7 @@ from rllm_agents.agent import BaseAgent
 from rllm_agents.argument_checks import check_count, check_fits
 from rllm_agents.call_threads import EnvThreads
 from rllm_agents.env_maker import EnvMaker
+from rllm_agents.episode_places import EpisodePlaces
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.model_setup import make_engine_and_renderer, parse_sampling
@@ -56,7 +57,8 @@ class AgentExecutionEngine:
         max_response_length: Most tokens after the first prompt.
         max_prompt_length: Most tokens of the first prompt.
         max_steps: Most completions of an episode.
-        n_parallel_agents: Most episodes in flight in one call.
+        n_parallel_agents: Most episodes in flight, over all calls on one event loop; those of
+            earlier calls, and earlier requests of a call, begin first.
         isolation: "thread", or "process" for environments that may hang or crash: each plays in a
             process that is killed and replaced when a call takes longer than `step_timeout`.
             `env_class` must then lie in a module, and tasks, observations and infos be data.
@@ -132,6 +134,7 @@ class AgentExecutionEngine:
         )
         self._owned_engine = engine if rollout_engine is None else None
         self._n_parallel_agents = n_parallel_agents
+        self._places = EpisodePlaces(n_parallel_agents)
         self._on_episode = on_episode
         self._counter = RunCounter()
         self._is_closed = False
@@ -216,7 +219,8 @@ class AgentExecutionEngine:
             raise EngineError("this AgentExecutionEngine is closed; make a new one")
         async with self._playing() as plain:
             with self._counter.counting(len(requests), plain) as play:
-                stream = run_requests(requests, play, self._n_parallel_agents)
+                in_turn = self._places.in_turn(requests, play)
+                stream = run_requests(requests, in_turn, self._n_parallel_agents)
                 async with contextlib.aclosing(stream) as episodes:
                     async for episode in episodes:
                         if self._on_episode is not None:

@@ -13,10 +13,11 @@ from typing import Any
 import torch
 
 from rllm_agents import BaseAgent, ChatAgent, Workflow
+from rllm_agents.loop_thread import LoopThread
 from rllm_agents.player import EpisodePlayer
 from rllm_envs import Dataset, GymEnv
 from rllm_learn import run_dir
-from rllm_learn.assembly import Parts, assemble
+from rllm_learn.assembly import Parts, assemble, choose_sampler, is_asynchronous
 from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.core.checkpoint import latest_checkpoint, save_checkpoint
 from rllm_learn.display import Display
@@ -131,9 +132,15 @@ class AgentTrainer:
             run_dir.check_unused(path)
         require_trackers(config.tracking)
         with ExitStack() as stack:
-            runner = stack.enter_context(asyncio.Runner())
+            if is_asynchronous(config):
+                runner = LoopThread("rllm-sampling")
+                stack.callback(runner.close)
+            else:
+                runner = stack.enter_context(asyncio.Runner())
             parts = assemble(config, self._players, self._datasets, runner)
             stack.callback(parts.close)
+            if isinstance(runner, LoopThread):
+                stack.callback(runner.cancel_all)  # episodes end before their engine does
             # From here on something is written, so a mistake above leaves no directory behind.
             stack.enter_context(run_dir.locked(path))
             if not self._resume:
@@ -154,6 +161,7 @@ class _Run:
         self.display = Display(config.num_steps)
         if resume:
             self._restore()
+        self.sampler = choose_sampler(config, parts, self.progress)
         step = self.progress.step
         trackers = open_trackers(config.tracking, path, asdict(config), resume_step=step)
         self.writer = MetricsWriter(path, trackers, resume_step=step, warn=self.display.line)
@@ -173,7 +181,7 @@ class _Run:
                     self.display.line(self.evaluator.evaluate(0))
                 while self.progress.step < config.num_steps:
                     report = train_step(
-                        parts.sampler,
+                        self.sampler,
                         parts.learner,
                         self.algorithm,
                         parts.tasks,

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllm_learn.algorithms import AlgorithmConfig
+from rllm_learn.config.freshness import check_freshness
 from rllm_learn.config.players import checked_player, player_algorithm
-from rllm_learn.errors import ConfigError, require
+from rllm_learn.errors import require
 
 DTYPES = ("float32", "bfloat16", "float16")
 TRACKERS = {"tensorboard": "", "wandb": "init", "mlflow": "MlflowClient"}
@@ -124,12 +125,16 @@ class RolloutConfig:
     """Seconds of one episode; null for no limit."""
     max_failure_share: float = 0.2
     """Share of failed episodes in a step beyond which the run stops and says why."""
+    max_staleness: int = 0
+    """Most versions between the weights that sample a token and those that learn from it: how many
+    steps sampling may run ahead while the learner is at work. 0 alternates the two."""
 
     def __post_init__(self) -> None:
         """Check ranges; raises ConfigError."""
         require(self.temperature > 0, "rollout.temperature", self.temperature, "above 0")
         for name in ("max_prompt_length", "max_response_length", "max_steps", "n_parallel_agents"):
             require(getattr(self, name) >= 1, f"rollout.{name}", getattr(self, name), ">= 1")
+        require(self.max_staleness >= 0, "rollout.max_staleness", self.max_staleness, ">= 0")
         share = self.max_failure_share
         require(0 <= share <= 1, "rollout.max_failure_share", share, "in [0, 1]")
         for name in ("step_timeout", "trajectory_timeout"):
@@ -311,14 +316,12 @@ class TrainerConfig:
         require(self.snapshot_every >= 1, "snapshot_every", self.snapshot_every, ">= 1")
         learner = self.learner
         own = [player_algorithm(self.algorithm, player) for player in self.players.values()]
-        stale = next((a for a in (self.algorithm, *own) if a.needs_fresh_samples), None)
-        if stale is not None and (learner.num_epochs != 1 or learner.minibatch_sequences):
-            raise ConfigError(
-                f"algorithm={stale.name} has no probability ratio, so its gradient holds "
-                "only for the weights that sampled: set learner.num_epochs=1 and "
-                f"learner.minibatch_sequences=0, got {learner.num_epochs} and "
-                f"{learner.minibatch_sequences}, or take an algorithm that clips, such as grpo"
-            )
+        check_freshness(
+            (self.algorithm, *own),
+            num_epochs=learner.num_epochs,
+            minibatch_sequences=learner.minibatch_sequences,
+            max_staleness=self.rollout.max_staleness,
+        )
 
 
 @dataclass
