@@ -13,10 +13,9 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from rllm_agents import ChatAgent, Episode, TerminationReason, Trajectory
+from rllm_agents import Episode, TerminationReason, Trajectory
 from rllm_agents.loop_thread import LoopThread
 from rllm_agents.types import TokenRecord, TurnSpan, VersionSpan
-from rllm_envs import GymEnv
 from rllm_learn.algorithms import GRPO, GRPOConfig
 from rllm_learn.assembly import assemble, choose_sampler
 from rllm_learn.async_sampler import AheadRule, AsyncSampler
@@ -295,7 +294,7 @@ def small(**changes):
 def played_and_learned(runner):
     """Train the bundled model for three steps; return what was sampled, and the learner's state."""
     config = small()
-    players = choose_players(config, GivenPlayers(ChatAgent, GymEnv, None, None, None, None, {}))
+    players = choose_players(config, GivenPlayers())
     parts = assemble(config, players, (None, None), runner)
     progress = Progress()
     sampler = choose_sampler(config, parts, progress)
@@ -345,6 +344,21 @@ def test_without_staleness_everything_is_bit_for_bit_as_in_a_synchronous_run():
 def test_what_does_not_go_with_older_samples_is_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
         small(**changes, rollout={"max_staleness": 2})
+
+
+def test_players_with_weights_of_their_own_are_refused():
+    config = to_settings(
+        {
+            "env": {"id": "rllm/Nim-v0"},
+            "rollout": {"max_staleness": 1},
+            "players": {"player_1": {"opponent": "snapshot"}},
+        },
+        TrainerConfig,
+        config_name="grpo_trainer",
+    )
+    players = choose_players(config, GivenPlayers())
+    with loop_thread() as thread, pytest.raises(ConfigError, match="policy@snapshot play beside"):
+        assemble(config, players, (None, None), thread)
 
 
 def test_importance_weights_let_an_algorithm_without_a_ratio_learn_from_older_samples():

@@ -15,6 +15,7 @@ from rllm_agents.env_maker import EnvMaker
 from rllm_agents.episode_places import EpisodePlaces
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.limits import RolloutLimits
+from rllm_agents.lockstep import Lockstep
 from rllm_agents.model_setup import make_engine_and_renderer, parse_sampling
 from rllm_agents.player import EpisodePlayer, PlayEpisode
 from rllm_agents.renderer import ChatTokenizer, Renderer
@@ -71,6 +72,8 @@ class AgentExecutionEngine:
         retry_backoff: Seconds up to which the wait before the second attempt is drawn uniformly
             ("full jitter"); twofold for each further one, 30 at most.
         gamma: Discount of `Step.mc_return`, in [0, 1].
+        lockstep: Sample in rounds, for which all episodes in flight wait at each turn, so that
+            batches and sampled tokens do not depend on how long environments take; see `Lockstep`.
         on_episode: Called with every Episode as it ends, for progress displays.
 
     Raises:
@@ -102,6 +105,7 @@ class AgentExecutionEngine:
         retry_limit: int = 3,
         retry_backoff: float = 0.5,
         gamma: float = 1.0,
+        lockstep: bool = False,
         on_episode: Callable[[Episode], None] | None = None,
     ) -> None:
         check_count("n_parallel_agents", n_parallel_agents)
@@ -133,6 +137,8 @@ class AgentExecutionEngine:
             renderer_args,
         )
         self._owned_engine = engine if rollout_engine is None else None
+        self._engine = engine
+        self._lockstep = Lockstep(engine) if lockstep else None
         self._n_parallel_agents = n_parallel_agents
         self._places = EpisodePlaces(n_parallel_agents)
         self._on_episode = on_episode
@@ -144,7 +150,7 @@ class AgentExecutionEngine:
         self._setting = RolloutSetting(
             make_agent=lambda: make_agent(**agent_args),
             make_env=self._env_maker.make,
-            engine=engine,
+            engine=self._lockstep or engine,
             threads=EnvThreads(),
             renderer=renderer,
             limits=limits,
@@ -157,7 +163,7 @@ class AgentExecutionEngine:
     @property
     def rollout_engine(self) -> RolloutEngine:
         """What samples; new weights are loaded into it."""
-        return self._setting.engine
+        return self._engine
 
     @property
     def renderer(self) -> Renderer | None:
@@ -219,7 +225,7 @@ class AgentExecutionEngine:
             raise EngineError("this AgentExecutionEngine is closed; make a new one")
         async with self._playing() as plain:
             with self._counter.counting(len(requests), plain) as play:
-                in_turn = self._places.in_turn(requests, play)
+                in_turn = self._places.in_turn(requests, self._in_rounds(play))
                 stream = run_requests(requests, in_turn, self._n_parallel_agents)
                 async with contextlib.aclosing(stream) as episodes:
                     async for episode in episodes:
@@ -232,6 +238,9 @@ class AgentExecutionEngine:
         if self._player is not None:
             return self._player.playing(self._setting, self._env_args)
         return contextlib.nullcontext(lambda request: run_episode(request, self._setting))
+
+    def _in_rounds(self, play: PlayEpisode) -> PlayEpisode:
+        return play if self._lockstep is None else self._lockstep.in_rounds(play)
 
     def close(self) -> None:
         """End threads, processes, and the rollout engine unless it was given; may be repeated."""

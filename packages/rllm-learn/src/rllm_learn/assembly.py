@@ -93,7 +93,8 @@ def assemble(
     """
     check_engine(config, players.roles)
     sets = choose_tasks(config, players, datasets)
-    apply_torch_threads(config.torch_threads, config.model.path)
+    threads = config.torch_threads or (1 if config.deterministic else None)
+    apply_torch_threads(threads, config.model.path)
     spec = policy_spec(config.model, resolve_model_path(config.model.path), seed=config.seed)
     tokenizer = load_tokenizer(spec.path)
     roles = players.roles or RolePlan()
@@ -274,6 +275,7 @@ def execution_engine(
         n_parallel_agents=rollout.n_parallel_agents,
         step_timeout=rollout.step_timeout,
         trajectory_timeout=rollout.trajectory_timeout,
+        lockstep=config.deterministic,
         rollout_engine=rollout_engine,
     )
 

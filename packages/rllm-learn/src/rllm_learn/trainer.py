@@ -26,6 +26,7 @@ from rllm_learn.errors import TrainingError
 from rllm_learn.evaluator import Evaluator
 from rllm_learn.players import GivenPlayers, choose_players, split_players
 from rllm_learn.resources import Stopwatch
+from rllm_learn.settings import deterministic_torch
 from rllm_learn.step import Progress, StepReport, train_step
 from rllm_learn.trackers import open_trackers, require_trackers
 from rllm_learn.tracking import MetricsWriter, plot_curve
@@ -132,6 +133,7 @@ class AgentTrainer:
             run_dir.check_unused(path)
         require_trackers(config.tracking)
         with ExitStack() as stack:
+            stack.enter_context(deterministic_torch(config.deterministic))
             if is_asynchronous(config):
                 runner = LoopThread("rllm-sampling")
                 stack.callback(runner.close)

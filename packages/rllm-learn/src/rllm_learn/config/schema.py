@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllm_learn.algorithms import AlgorithmConfig
-from rllm_learn.config.freshness import check_freshness
+from rllm_learn.config.combinations import check_combinations
 from rllm_learn.config.players import checked_player, player_algorithm
 from rllm_learn.errors import require
 
@@ -300,6 +300,10 @@ class TrainerConfig:
     """Different tasks of one step; the algorithm plays each several times."""
     seed: int = 0
     """Of tasks, sampling, adapters and the order of minibatches."""
+    deterministic: bool = False
+    """Whether two runs of one seed are equal bit for bit, however long environments take: episodes
+    are sampled in rounds, torch has one thread unless `torch_threads` says otherwise, and takes
+    deterministic kernels."""
     run_dir: str | None = None
     """Where everything is written; null makes `runs/<env>-<date>`."""
     torch_threads: int | None = None
@@ -314,14 +318,8 @@ class TrainerConfig:
         require(threads is None or threads >= 1, "torch_threads", threads, ">= 1, or null")
         self.players = {name: checked_player(name, given) for name, given in self.players.items()}
         require(self.snapshot_every >= 1, "snapshot_every", self.snapshot_every, ">= 1")
-        learner = self.learner
         own = [player_algorithm(self.algorithm, player) for player in self.players.values()]
-        check_freshness(
-            (self.algorithm, *own),
-            num_epochs=learner.num_epochs,
-            minibatch_sequences=learner.minibatch_sequences,
-            max_staleness=self.rollout.max_staleness,
-        )
+        check_combinations(self, (self.algorithm, *own))
 
 
 @dataclass
