@@ -87,9 +87,7 @@ def test_each_event_loop_has_its_own_places():
     places = EpisodePlaces(1)
 
     async def leave_one_behind():
-        task = asyncio.create_task(
-            places.in_turn(requests("a"), Gate().play)(*requests("a"))
-        )
+        task = asyncio.create_task(places.in_turn(requests("a"), Gate().play)(*requests("a")))
         await settled()
         assert not task.done()
 

@@ -68,7 +68,7 @@ class AsyncSampler:
         self._tasks = tasks
         self._progress = progress
         self._batches: dict[int, tuple[list[PlannedRollout], Future[list[Episode]]]] = {}
-        self._times = IdleTimes()
+        self._times: IdleTimes | None = None
 
     def sample(
         self,
@@ -88,15 +88,17 @@ class AsyncSampler:
                 "the algorithm asks for further tasks in the middle of a step, when those of later "
                 "steps have begun: set rollout.max_staleness=0, or take one that does not"
             )
+        times = self._times = self._times or IdleTimes()
         for later in range(step, min(step + self._rule.max_staleness + 1, self._rule.num_steps)):
             if later not in self._batches:
                 self._batches[later] = self._begin_step(later)
+                times.begun(self._batches[later][1])
         planned, batch = self._batches.pop(step)
-        with self._times.learner_waits():
+        with times.learner_waits():
             episodes = batch.result()
         sample = self._sampler.collect(planned, episodes, step)
         metrics = staleness_metrics(episodes, self._progress.weights_version)
-        return replace(sample, metrics=metrics | self._times.metrics(episodes))
+        return replace(sample, metrics=metrics | times.metrics(episodes))
 
     def publish(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Sample from these weights from now on, what is in flight too."""
@@ -108,6 +110,4 @@ class AsyncSampler:
         first = self._progress.tasks_drawn + (step - self._progress.step) * num_tasks
         plan = self._plan(num_tasks)
         tasks = self._tasks.batch(first, num_tasks)
-        batch = self._begin(self._sampler.requests(plan, tasks, step))
-        self._times.begun(batch)
-        return plan, batch
+        return plan, self._begin(self._sampler.requests(plan, tasks, step))
