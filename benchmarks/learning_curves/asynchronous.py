@@ -1,6 +1,6 @@
 """Train in turn and asynchronously from the same seeds; compare what is learned and what waits.
 
-    uv run python benchmarks/learning_curves/asynchronous.py --seeds 0 1 num_steps=40
+    uv run python benchmarks/learning_curves/asynchronous.py num_steps=40 --seeds 0 1
 
 Runs of one seed follow each other, so that they see the same machine. Sampler and learner share it:
 where cores are few, read CPU seconds and idle shares, not the clock. Each run is a plain
