@@ -314,7 +314,7 @@ def played_and_learned(runner):
         parts.close()
 
 
-def flat(state):
+def flat(state) -> dict:
     """Tensors and numbers of a nested state, by path."""
     if isinstance(state, list | tuple):
         state = dict(enumerate(state))
