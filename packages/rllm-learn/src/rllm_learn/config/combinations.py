@@ -6,22 +6,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rllm_learn.algorithms import AlgorithmConfig
+from rllm_learn.config.players import player_algorithm
 from rllm_learn.errors import ConfigError
 
 if TYPE_CHECKING:
     from rllm_learn.config.schema import TrainerConfig
 
 
-def check_combinations(config: TrainerConfig, algorithms: Sequence[AlgorithmConfig]) -> None:
+def check_combinations(config: TrainerConfig) -> None:
     """Refuse settings that would learn something else than they say.
 
     Args:
         config: Each of its settings has been checked alone.
-        algorithms: All that learn.
 
     Raises:
         ConfigError: Naming the settings, their values and what to do.
     """
+    own = [player_algorithm(config.algorithm, player) for player in config.players.values()]
+    algorithms = [config.algorithm, *own]
     _check_updates(config, algorithms)
     _check_staleness(config.rollout.max_staleness, algorithms)
     _check_deterministic(config)

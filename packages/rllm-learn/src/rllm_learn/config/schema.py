@@ -11,7 +11,7 @@ from typing import Any
 
 from rllm_learn.algorithms import AlgorithmConfig
 from rllm_learn.config.combinations import check_combinations
-from rllm_learn.config.players import checked_player, player_algorithm
+from rllm_learn.config.players import checked_player
 from rllm_learn.errors import require
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -126,8 +126,7 @@ class RolloutConfig:
     max_failure_share: float = 0.2
     """Share of failed episodes in a step beyond which the run stops and says why."""
     max_staleness: int = 0
-    """Most versions between the weights that sample a token and those that learn from it: how many
-    steps sampling may run ahead while the learner is at work. 0 alternates the two."""
+    """Steps, and versions of the weights, that sampling may run ahead of learning; 0: in turn."""
 
     def __post_init__(self) -> None:
         """Check ranges; raises ConfigError."""
@@ -301,9 +300,8 @@ class TrainerConfig:
     seed: int = 0
     """Of tasks, sampling, adapters and the order of minibatches."""
     deterministic: bool = False
-    """Whether two runs of one seed are equal bit for bit, however long environments take: episodes
-    are sampled in rounds, torch has one thread unless `torch_threads` says otherwise, and takes
-    deterministic kernels."""
+    """Whether runs of one seed are equal bit for bit, however long environments take: sampling in
+    rounds, deterministic kernels, and one thread of torch where `torch_threads` is null."""
     run_dir: str | None = None
     """Where everything is written; null makes `runs/<env>-<date>`."""
     torch_threads: int | None = None
@@ -311,15 +309,13 @@ class TrainerConfig:
 
     def __post_init__(self) -> None:
         """Check ranges; raises ConfigError."""
-        require(self.num_steps >= 1, "num_steps", self.num_steps, ">= 1")
-        require(self.tasks_per_step >= 1, "tasks_per_step", self.tasks_per_step, ">= 1")
+        for name in ("num_steps", "tasks_per_step", "snapshot_every"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
         require(self.seed >= 0, "seed", self.seed, ">= 0")
         threads = self.torch_threads
         require(threads is None or threads >= 1, "torch_threads", threads, ">= 1, or null")
         self.players = {name: checked_player(name, given) for name, given in self.players.items()}
-        require(self.snapshot_every >= 1, "snapshot_every", self.snapshot_every, ">= 1")
-        own = [player_algorithm(self.algorithm, player) for player in self.players.values()]
-        check_combinations(self, (self.algorithm, *own))
+        check_combinations(self)
 
 
 @dataclass
