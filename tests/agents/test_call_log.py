@@ -38,6 +38,7 @@ def check_tokens(episode: Episode, engine: TaggedEngine) -> None:
                 assert record.token_ids[span] == completion.token_ids
                 assert record.logprobs[span] == completion.logprobs
                 assert turn.weights_version == completion.weights_version
+                assert turn.version_spans == completion.version_spans
                 is_sampled[span] = [True] * (turn.stop - turn.start)
             assert all(
                 logprob == 0.0

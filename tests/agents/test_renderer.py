@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from agents_fakes import (
@@ -17,8 +19,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllm_agents.errors import PromptTooLongError, RendererError
+from rllm_agents.evaluation import read_episodes, write_episodes
 from rllm_agents.renderer import Renderer, Transcript
-from rllm_agents.types import Completion, Message, TokenRecord
+from rllm_agents.types import (
+    Completion,
+    Episode,
+    Message,
+    Step,
+    TerminationReason,
+    TokenRecord,
+    Trajectory,
+    VersionSpan,
+)
 
 
 def user(text: str) -> Message:
@@ -88,6 +100,22 @@ def test_ids_logprobs_and_spans_of_two_turns_worked_out_by_hand() -> None:
     assert (two.start, two.stop) == (len(first) + 2 + len(bridge), len(record.token_ids))
     assert (one.step_index, two.step_index) == (0, 1)
     assert one.weights_version == two.weights_version == 7
+
+
+def test_each_id_keeps_the_version_that_sampled_it_also_on_disk(tmp_path: Path) -> None:
+    transcript = Renderer(ByteTokenizer()).transcript()
+    spans = (VersionSpan(0, 1, 7), VersionSpan(1, 4, 9))
+    mixed = replace(byte_completion("abc"), version_spans=spans)
+    play(transcript, ("q", mixed), ("r", byte_completion("de")))
+    (record,) = transcript.token_records()
+    assert record.turns[0].version_spans == spans
+    assert [turn.sampled_by for turn in record.turns] == [spans, (VersionSpan(0, 3, 7),)]
+    steps = [Step(action="abc"), Step(action="de")]
+    trajectory = Trajectory(steps=steps, token_records=(record,))
+    episode = Episode("0", {}, TerminationReason.ENV_DONE, trajectories=[trajectory])
+    write_episodes(tmp_path / "episodes.jsonl", [episode], with_tokens=True)
+    (read,) = read_episodes(tmp_path / "episodes.jsonl")
+    assert read.trajectory.token_records == (record,)
 
 
 def test_ids_are_kept_where_encoding_the_text_again_would_give_others() -> None:

@@ -11,6 +11,7 @@ from tiny_models import (
     VOCABULARY,
     largest_error,
     make_model,
+    plain_logprobs,
     random_prompts,
     record_batch_sizes,
     request,
@@ -22,7 +23,7 @@ from transformers import (
 
 from rllm_agents.errors import EngineError
 from rllm_agents.rollout_engines.transformers import TransformersEngine
-from rllm_agents.types import Completion
+from rllm_agents.types import Completion, GenerationRequest, VersionSpan
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +166,12 @@ def test_close_may_be_repeated_and_fails_what_waits(model: Qwen3ForCausalLM) -> 
     asyncio.run(run())
 
 
+async def being_sampled(engine: TransformersEngine) -> None:
+    """Wait until a step has been taken."""
+    while not engine._batch._rows["cached"].any():
+        await asyncio.sleep(0)
+
+
 def test_new_weights_wait_for_what_is_being_sampled_and_new_requests_wait_for_them() -> None:
     model = make_model()
     engine = TransformersEngine(model)
@@ -174,7 +181,7 @@ def test_new_weights_wait_for_what_is_being_sampled_and_new_requests_wait_for_th
 
     async def run() -> tuple[Completion, Completion]:
         running = asyncio.create_task(engine.generate(asked))
-        await asyncio.sleep(0.01)
+        await being_sampled(engine)
         loading = asyncio.create_task(engine.load_weights(new, version=7))
         await asyncio.sleep(0)
         late = await engine.generate(asked)
@@ -185,3 +192,80 @@ def test_new_weights_wait_for_what_is_being_sampled_and_new_requests_wait_for_th
     assert (first.weights_version, late.weights_version) == (0, 7)
     assert largest_error(old, [asked], [first]) < 1e-5
     assert largest_error(model, [asked], [late]) < 1e-5
+
+
+def test_weights_exchanged_in_flight_sample_what_follows_and_each_id_says_by_which() -> None:
+    torch.manual_seed(3)
+    model = make_model()
+    engine = TransformersEngine(model, max_batch_size=4)
+    models = {0: copy.deepcopy(model)}
+    # A fifth request waits for a place; one prompt of a single id has nothing stored.
+    prompts = [[1], [1, 2, 3], [4, 5], [1, 2, 3], [6, 7, 8, 9]]
+    asked = [request(p, 40, seed=i) for i, p in enumerate(prompts)]
+
+    async def run() -> list[Completion]:
+        running = [asyncio.create_task(engine.generate(r)) for r in asked]
+        for version in (5, 6):
+            lengths = engine._batch._rows["length"]
+            wanted = lengths.max() + 7
+            while lengths.max() < wanted:
+                await asyncio.sleep(0)
+            new = {"model.embed_tokens.weight": torch.randn(VOCABULARY, 32) * 0.3}
+            await engine.load_weights(new, version=version, in_flight=True)
+            models[version] = copy.deepcopy(model)
+        return await asyncio.gather(*running)
+
+    answers = asyncio.run(run())
+    for answer, sampled_by in zip(answers, [[0, 5, 6]] * 4 + [[6]], strict=True):
+        spans = answer.version_spans
+        assert [s.weights_version for s in spans] == (sampled_by if len(sampled_by) > 1 else [])
+        assert answer.weights_version == sampled_by[0]
+    for asked_for, answer in zip(asked, answers, strict=True):
+        for span in answer.version_spans or (VersionSpan(0, len(answer.token_ids), 6),):
+            # The keys and values of all that stands before are the new weights' too.
+            expected = plain_logprobs(
+                models[span.weights_version], asked_for.prompt_ids or (), answer.token_ids
+            )
+            got = torch.tensor(answer.logprobs)
+            cut = slice(span.start, span.stop)
+            assert (got - expected)[cut].abs().max() < 1e-5
+        assert sum(s.stop - s.start for s in answer.version_spans) in (0, 40)
+    assert engine.weights_version == 6
+
+
+def test_a_turn_after_an_exchange_in_flight_is_computed_from_its_beginning() -> None:
+    model = make_model()
+    engine = TransformersEngine(model, max_batch_size=4)
+    first = request([1, 2, 3], 8, seed=0, session_id="one")
+    long = request([4, 5], 60, seed=1)
+
+    async def run() -> tuple[GenerationRequest, Completion]:
+        running = asyncio.create_task(engine.generate(long))
+        answer = await engine.generate(first)
+        new = {"model.embed_tokens.weight": torch.randn(VOCABULARY, 32) * 0.3}
+        await engine.load_weights(new, version=1, in_flight=True)
+        second = request([1, 2, 3, *answer.token_ids, 9], 8, seed=2, session_id="one")
+        reply = await engine.generate(second)
+        assert [s.weights_version for s in (await running).version_spans] == [0, 1]
+        return second, reply
+
+    second, reply = asyncio.run(run())
+    assert (reply.weights_version, reply.version_spans) == (1, ())
+    assert largest_error(model, [second], [reply]) < 1e-5
+
+
+def test_weights_that_do_not_fit_leave_what_is_in_flight_alone() -> None:
+    model = make_model()
+    engine = TransformersEngine(model)
+    asked = request([1, 2], 30, seed=0)
+
+    async def run() -> Completion:
+        running = asyncio.create_task(engine.generate(asked))
+        await being_sampled(engine)
+        with pytest.raises(EngineError, match="no weight 'nose'"):
+            await engine.load_weights({"nose": torch.zeros(1)}, version=1, in_flight=True)
+        return await running
+
+    answer = asyncio.run(run())
+    assert (answer.weights_version, answer.version_spans) == (0, ())
+    assert largest_error(model, [asked], [answer]) < 1e-5

@@ -10,6 +10,7 @@ from typing import Any
 from agents_fakes import ByteTokenizer, byte_completion
 
 from rllm_agents import AgentWorkflowEngine, Completion, Episode, GenerationRequest, Workflow
+from rllm_agents.types import VersionSpan
 
 
 class TaggedEngine:
@@ -36,6 +37,10 @@ class TaggedEngine:
             token_ids=plain.token_ids,
             logprobs=tuple(-number - j / 1024 for j in range(len(plain.token_ids))),
             weights_version=number,
+            version_spans=(
+                VersionSpan(0, 1, number),
+                VersionSpan(1, len(plain.token_ids), number + 1),
+            ),
         )
         self.sampled[text] = request, completion
         await asyncio.sleep(self._random.uniform(0.0, self._longest_seconds))

@@ -189,3 +189,9 @@ def test_tune_reserves_what_the_actors_take():
     )
     bundles = request.algo_class.default_resource_request(request.to_dict()).bundles
     assert bundles == [{"CPU": 0.25}, {"CPU": 0.25}, {"CPU": 0.25}, {"CPU": 0.25}, {"CPU": 0.5}]
+
+
+def test_playing_ahead_of_the_learner_is_refused():
+    config = GRPOConfig().environment("rllm/Arithmetic-v0").rollout(max_staleness=1)
+    with pytest.raises(ConfigError, match="max_staleness=1 is of `rllm train`"):
+        config.trainer_config()

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+from concurrent.futures import Future
 from time import time as wall_clock
 
 import pytest
 
 from rllm_agents import Episode, TerminationReason, TokenRecord, Trajectory
-from rllm_agents.types import Step, TurnSpan
-from rllm_learn.step_metrics import MAX_NAMES, TimeSplit, episode_metrics, reward_parts
+from rllm_agents.types import Step, TurnSpan, VersionSpan
+from rllm_learn.step_metrics import (
+    MAX_NAMES,
+    IdleTimes,
+    TimeSplit,
+    episode_metrics,
+    reward_parts,
+    staleness_metrics,
+)
 
 
 def played(reward, *spans, prompt=2, info=None, reason=TerminationReason.ENV_DONE, **more):
@@ -113,4 +121,51 @@ def test_the_parts_of_a_steps_time_add_up():
         "time/episodes_per_second": 0.2,
         "time/sampled_tokens_per_second": 10.0,
         "time/learned_tokens_per_second": 22.0,
+    }
+
+
+def test_who_waits_is_measured_between_the_steps_of_an_asynchronous_run():
+    now = 100.0
+    times = IdleTimes(clock=lambda: now)
+    first, second = Future(), Future()
+    now = 101.0  # a second in which nothing is in flight
+    times.begun(first)
+    times.begun(second)
+    now = 103.0
+    first.set_result(None)
+    with times.learner_waits():
+        now = 106.0
+        second.set_result(None)
+    now = 110.0  # the sampler has had nothing to do for four seconds
+    figures = times.metrics([])
+    assert figures["async/sampler_idle"] == pytest.approx(5 / 10)
+    assert figures["async/learner_idle"] == pytest.approx(3 / 10)
+    third = Future()
+    now = 112.0
+    times.begun(third)
+    now = 114.0
+    assert times.metrics([])["async/sampler_idle"] == pytest.approx(2 / 4)
+
+
+def test_staleness_counts_the_tokens_that_are_learned_from():
+    # Five tokens: two by version 3, two by version 5, one by version 4 in a turn of its own.
+    spans = (VersionSpan(0, 2, 3), VersionSpan(2, 4, 5))
+    turns = (TurnSpan(1, 5, 0, 3, spans), TurnSpan(6, 7, 1, 4))
+    record = TokenRecord(tuple(range(7)), (0.0,) * 7, turns)
+    done, broken = TerminationReason.ENV_DONE, TerminationReason.ENV_EXCEPTION
+    mixed = Episode(termination_reason=done, trajectories=[Trajectory(token_records=(record,))])
+    fresh = TokenRecord(tuple(range(6)), (0.0,) * 6, (TurnSpan(1, 6, 0, 5),))
+    others = [
+        Episode(termination_reason=done, trajectories=[Trajectory(token_records=(fresh,))]),
+        Episode(termination_reason=broken, trajectories=[Trajectory(token_records=(record,))]),
+        Episode(
+            termination_reason=done,
+            trajectories=[Trajectory(info={"learns": False}, token_records=(record,))],
+        ),
+    ]
+    assert staleness_metrics([mixed, *others], version=5) == {
+        "async/staleness_mean": pytest.approx((2 * 2 + 1) / 10),
+        "async/staleness_max": 2.0,
+        "async/stale_tokens": pytest.approx(3 / 10),
+        "async/mixed_episodes": pytest.approx(1 / 2),
     }

@@ -3,10 +3,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
 import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -105,6 +107,50 @@ def test_a_resumed_run_ends_exactly_where_an_uninterrupted_one_does(finished, tm
     after = [r for r in read_metrics(path / "metrics.jsonl") if "train/reward" in r]
     keys = [k for k in before[0] if not k.startswith("time/")]
     assert [[r.get(k) for k in keys] for r in before] == [[r.get(k) for k in keys] for r in after]
+
+
+def test_an_asynchronous_run_learns_within_its_bound_and_resumes(tmp_path):
+    path, rollout = tmp_path / "run", {"max_response_length": 64, "max_staleness": 1}
+    trainer(path, rollout=rollout, num_steps=2).train()
+    summary = trainer(path, rollout=rollout, resume=True).train()
+    rows = [r for r in read_metrics(path / "metrics.jsonl") if "async/staleness_max" in r]
+    assert [row["step"] for row in rows] == [1, 2, 3, 4]
+    assert {row["train/episodes"] for row in rows} == {16}
+    # Whatever plays alone has the newest weights; what is begun beside it is one version behind.
+    assert [row["async/staleness_max"] for row in rows if row["step"] in (1, 3)] == [0, 0]
+    assert max(row["async/staleness_max"] for row in rows) == 1
+    assert summary["weights_versions"] > 1
+    episodes = (path / "episodes" / "train.jsonl").read_text().splitlines()
+    ids = [json.loads(line)["id"] for line in episodes]
+    assert len(ids) == len(set(ids)) == 4 * 8
+    assert not [t for t in threading.enumerate() if t.name == "rllm-sampling"]
+
+
+class SlowToAnswer(GymEnv):
+    """Takes a while over each answer, never the same, in a thread."""
+
+    @staticmethod
+    def from_dict(info):
+        env = SlowToAnswer(info["env_id"], env_kwargs=info.get("env_kwargs"), seed=info["seed"])
+        env.blocking = True
+        return env
+
+    def step(self, action):
+        time.sleep(random.choice((0.0, 0.004, 0.01)))
+        return super().step(action)
+
+
+def test_deterministic_runs_are_equal_however_long_environments_take(tmp_path):
+    config = {**SMALL, "num_steps": 3, "deterministic": True}
+    for name in ("one", "two"):
+        AgentTrainer(
+            env_class=SlowToAnswer,
+            env_args={"env_id": "rllm/Calculator-v0"},
+            config={**config, "run_dir": str(tmp_path / name)},
+        ).train()
+    one, two = adapter_weights(tmp_path / "one"), adapter_weights(tmp_path / "two")
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 @pytest.mark.parametrize(

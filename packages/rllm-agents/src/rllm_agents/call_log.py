@@ -136,6 +136,7 @@ class CallLog:
             completion_ids=completion.token_ids,
             logprobs=completion.logprobs,
             weights_version=completion.weights_version,
+            version_spans=completion.version_spans,
             adapter=adapter,
         )
         call = RecordedCall(
@@ -224,7 +225,8 @@ def token_records(owned: Sequence[tuple[int, RecordedCall]]) -> tuple[TokenRecor
         sequence.token_ids += (*context, *output.completion_ids)
         sequence.logprobs += (*(0.0 for _ in context), *output.logprobs)
         stop = start + len(output.completion_ids)
-        sequence.turns.append(TurnSpan(start, stop, index, output.weights_version))
+        version, spans = output.weights_version, output.version_spans
+        sequence.turns.append(TurnSpan(start, stop, index, version, spans))
     sequences.sort(key=lambda s: s.turns[0].step_index)
     return tuple(
         TokenRecord(tuple(s.token_ids), tuple(s.logprobs), tuple(s.turns)) for s in sequences

@@ -12,8 +12,10 @@ from rllm_agents.agent import BaseAgent
 from rllm_agents.argument_checks import check_count, check_fits
 from rllm_agents.call_threads import EnvThreads
 from rllm_agents.env_maker import EnvMaker
+from rllm_agents.episode_places import EpisodePlaces
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.limits import RolloutLimits
+from rllm_agents.lockstep import Lockstep
 from rllm_agents.model_setup import make_engine_and_renderer, parse_sampling
 from rllm_agents.player import EpisodePlayer, PlayEpisode
 from rllm_agents.renderer import ChatTokenizer, Renderer
@@ -60,7 +62,8 @@ class AgentExecutionEngine:
             and `max_response_length` each completion alone, for agents that rewrite history.
         overlong_filter: Whether episodes that were cut off, by length, turns or time, are marked as
             not to be learned from: their trajectories have ``info["learns"] = False``.
-        n_parallel_agents: Most episodes in flight in one call.
+        n_parallel_agents: Most episodes in flight, over all calls on one event loop; those of
+            earlier calls, and earlier requests of a call, begin first.
         isolation: "thread", or "process" for environments that may hang or crash: each plays in a
             process that is killed and replaced when a call takes longer than `step_timeout`.
             `env_class` must then lie in a module, and tasks, observations and infos be data.
@@ -73,6 +76,8 @@ class AgentExecutionEngine:
         retry_backoff: Seconds up to which the wait before the second attempt is drawn uniformly
             ("full jitter"); twofold for each further one, 30 at most.
         gamma: Discount of `Step.mc_return`, in [0, 1].
+        lockstep: Sample in rounds, for which all episodes in flight wait at each turn, so that
+            batches and sampled tokens do not depend on how long environments take; see `Lockstep`.
         on_episode: Called with every Episode as it ends, for progress displays.
 
     Raises:
@@ -106,6 +111,7 @@ class AgentExecutionEngine:
         retry_limit: int = 3,
         retry_backoff: float = 0.5,
         gamma: float = 1.0,
+        lockstep: bool = False,
         on_episode: Callable[[Episode], None] | None = None,
     ) -> None:
         check_count("n_parallel_agents", n_parallel_agents)
@@ -140,7 +146,10 @@ class AgentExecutionEngine:
         if renderer is None and enforce_max_prompt_length:
             raise UserError("enforce_max_prompt_length does nothing without a tokenizer; give one")
         self._owned_engine = engine if rollout_engine is None else None
+        self._engine = engine
+        self._lockstep = Lockstep(engine) if lockstep else None
         self._n_parallel_agents = n_parallel_agents
+        self._places = EpisodePlaces(n_parallel_agents)
         self._on_episode = on_episode
         self._overlong_filter = overlong_filter
         self._counter = RunCounter()
@@ -151,7 +160,7 @@ class AgentExecutionEngine:
         self._setting = RolloutSetting(
             make_agent=lambda: make_agent(**agent_args),
             make_env=self._env_maker.make,
-            engine=engine,
+            engine=self._lockstep or engine,
             threads=EnvThreads(),
             renderer=renderer,
             limits=limits,
@@ -164,7 +173,7 @@ class AgentExecutionEngine:
     @property
     def rollout_engine(self) -> RolloutEngine:
         """What samples; new weights are loaded into it."""
-        return self._setting.engine
+        return self._engine
 
     @property
     def renderer(self) -> Renderer | None:
@@ -226,21 +235,29 @@ class AgentExecutionEngine:
             raise EngineError("this AgentExecutionEngine is closed; make a new one")
         async with self._playing() as plain:
             with self._counter.counting(len(requests), plain) as play:
-                stream = run_requests(requests, play, self._n_parallel_agents)
+                in_turn = self._places.in_turn(requests, self._in_rounds(play))
+                stream = run_requests(requests, in_turn, self._n_parallel_agents)
                 async with contextlib.aclosing(stream) as episodes:
                     async for episode in episodes:
-                        if self._overlong_filter and episode.termination_reason in CUT_OFF:
-                            for trajectory in episode.trajectories:
-                                trajectory.info["learns"] = False
-                        if self._on_episode is not None:
-                            self._on_episode(episode)
+                        self._note(episode)
                         yield episode
+
+    def _note(self, episode: Episode) -> None:
+        """Mark an episode that has ended, and tell of it."""
+        if self._overlong_filter and episode.termination_reason in CUT_OFF:
+            for trajectory in episode.trajectories:
+                trajectory.info["learns"] = False
+        if self._on_episode is not None:
+            self._on_episode(episode)
 
     def _playing(self) -> AbstractAsyncContextManager[PlayEpisode]:
         """What plays one request, for as long as the block lasts."""
         if self._player is not None:
             return self._player.playing(self._setting, self._env_args)
         return contextlib.nullcontext(lambda request: run_episode(request, self._setting))
+
+    def _in_rounds(self, play: PlayEpisode) -> PlayEpisode:
+        return play if self._lockstep is None else self._lockstep.in_rounds(play)
 
     def close(self) -> None:
         """End threads, processes, and the rollout engine unless it was given; may be repeated."""

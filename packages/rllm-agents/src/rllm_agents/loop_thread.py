@@ -33,7 +33,7 @@ class LoopThread:
         Raises:
             EngineError: The thread is closed.
         """
-        future = self._submit(work)
+        future = self.start(work)
         try:
             return future.result()
         except BaseException:
@@ -46,12 +46,12 @@ class LoopThread:
         Raises:
             EngineError: The thread is closed.
         """
-        return await asyncio.wrap_future(self._submit(work))
+        return await asyncio.wrap_future(self.start(work))
 
     def cancel_all(self) -> None:
         """Cancel whatever runs on the loop and wait for it."""
         with contextlib.suppress(CancelledError, EngineError, TimeoutError):
-            self._submit(_cancel_others()).result(timeout=_CLOSE_SECONDS)
+            self.start(_cancel_others()).result(timeout=_CLOSE_SECONDS)
 
     def close(self) -> None:
         """Cancel what runs and end the thread; again does nothing."""
@@ -63,7 +63,12 @@ class LoopThread:
         if not self._thread.is_alive():
             self._loop.close()
 
-    def _submit(self, work: Coroutine[Any, Any, _Result]) -> Future[_Result]:
+    def start(self, work: Coroutine[Any, Any, _Result]) -> Future[_Result]:
+        """Begin work and return at once; cancelling the future cancels the work.
+
+        Raises:
+            EngineError: The thread is closed.
+        """
         if self._loop.is_closed():
             work.close()
             raise EngineError("this is closed; make a new one")

@@ -174,9 +174,8 @@ class Transcript:
         draft.token_ids += (*bridge, *ids)
         draft.logprobs += [0.0] * len(bridge)
         draft.logprobs += logprobs
-        draft.turns.append(
-            TurnSpan(start, start + len(ids), self._num_turns, completion.weights_version)
-        )
+        version, spans = completion.weights_version, completion.version_spans
+        draft.turns.append(TurnSpan(start, start + len(ids), self._num_turns, version, spans))
         self._last = self._continuation.sampled(prompt, completion)
         if self._continuation.keeps_thoughts:
             self._turns[num_messages] = self._last

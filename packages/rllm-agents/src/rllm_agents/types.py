@@ -206,6 +206,8 @@ class ModelOutput:
     logprobs: tuple[float, ...] = ()
     """One per sampled id."""
     weights_version: int = 0
+    version_spans: tuple[VersionSpan, ...] = ()
+    """As in its Completion."""
     adapter: str = ""
     """Which set of weights was asked for; see `GenerationRequest.adapter`."""
 
@@ -238,6 +240,16 @@ class TurnSpan:
     step_index: int
     """Which step of the trajectory it is, from 0."""
     weights_version: int
+    """Version of the weights that sampled its first id."""
+    version_spans: tuple[VersionSpan, ...] = ()
+    """As in its Completion: who sampled what, where weights were exchanged meanwhile. Their
+    indices count from the completion's first id."""
+
+    @property
+    def sampled_by(self) -> tuple[VersionSpan, ...]:
+        """Who sampled which of its ids, in order and without gaps, also where one version did."""
+        whole = VersionSpan(0, self.stop - self.start, self.weights_version)
+        return self.version_spans or (whole,)
 
 
 @dataclass(frozen=True, slots=True)

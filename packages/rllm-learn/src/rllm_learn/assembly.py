@@ -12,10 +12,12 @@ from torch import Tensor
 from transformers import AutoConfig
 
 from rllm_agents import AgentExecutionEngine
+from rllm_agents.loop_thread import LoopThread
 from rllm_agents.models import resolve_model_path
 from rllm_agents.named_weights import NamedWeightsEngine
 from rllm_agents.rollout_engines import RolloutEngine, build_rollout_engine, find_engine
 from rllm_learn.algorithms import Algorithm
+from rllm_learn.async_sampler import AheadRule, AsyncSampler
 from rllm_learn.config import TrainerConfig
 from rllm_learn.core.learner_set import save_policies
 from rllm_learn.core.model import PolicySpec, adapter_config
@@ -31,6 +33,7 @@ from rllm_learn.settings import (
     teacher_spec,
     update_rule,
 )
+from rllm_learn.step import Progress, Sampler
 from rllm_learn.task_sources import TaskSource
 
 ENGINES = ("transformers", "vllm")
@@ -49,7 +52,7 @@ class Parts:
     eval_tasks: Sequence[dict[str, Any]]
     eval_engine: AgentExecutionEngine
     train_engine: AgentExecutionEngine
-    runner: asyncio.Runner
+    runner: asyncio.Runner | LoopThread
     tokenizer: Any
     has_adapters: bool
 
@@ -74,7 +77,7 @@ def assemble(
     config: TrainerConfig,
     players: Players,
     datasets: tuple[Any, Any],
-    runner: asyncio.Runner,
+    runner: asyncio.Runner | LoopThread,
 ) -> Parts:
     """Load data, model and engines.
 
@@ -88,9 +91,10 @@ def assemble(
         ConfigError: Settings do not go together.
         UserError: A model, a data set or an environment is not there.
     """
-    check_engine(config)
+    check_engine(config, players.roles)
     sets = choose_tasks(config, players, datasets)
-    apply_torch_threads(config.torch_threads, config.model.path)
+    threads = config.torch_threads or (1 if config.deterministic else None)
+    apply_torch_threads(threads, config.model.path)
     spec = policy_spec(config.model, resolve_model_path(config.model.path), seed=config.seed)
     tokenizer = load_tokenizer(spec.path)
     roles = players.roles or RolePlan()
@@ -120,9 +124,8 @@ def assemble(
     peft_config = adapter_config(spec) if publishes_adapter else None
 
     def push(weights: Mapping[str, Tensor], version: int) -> None:
-        runner.run(
-            push_weights(rollout_engine, weights, version=version, adapter_config=peft_config)
-        )
+        settings: Any = {"adapter_config": peft_config, "in_flight": is_asynchronous(config)}
+        runner.run(push_weights(rollout_engine, weights, version=version, **settings))
 
     sampler = PlanSampler(
         play=lambda requests: runner.run(train_engine.execute_requests(requests)),
@@ -148,8 +151,28 @@ def assemble(
     )
 
 
-def check_engine(config: TrainerConfig) -> None:
-    """Refuse an engine that cannot be learned from.
+def choose_sampler(config: TrainerConfig, parts: Parts, progress: Progress) -> Sampler:
+    """Return what plays the steps of a run: when they come, or ahead of them."""
+    runner = parts.runner
+    if not isinstance(runner, LoopThread):
+        return parts.sampler
+    return AsyncSampler(
+        parts.sampler,
+        AheadRule(config.rollout.max_staleness, config.tasks_per_step, config.num_steps),
+        begin=lambda requests: runner.start(parts.train_engine.execute_requests(requests)),
+        plan=parts.algorithm.plan,
+        tasks=parts.tasks,
+        progress=progress,
+    )
+
+
+def is_asynchronous(config: TrainerConfig) -> bool:
+    """Return whether episodes are played while the learner is at work."""
+    return config.rollout.max_staleness > 0
+
+
+def check_engine(config: TrainerConfig, roles: RolePlan | None = None) -> None:
+    """Refuse an engine that cannot be learned from, or not in this way.
 
     Raises:
         ConfigError: Naming those that can.
@@ -158,6 +181,11 @@ def check_engine(config: TrainerConfig) -> None:
         raise ConfigError(
             f"engine.name must be one of {', '.join(ENGINES)} to learn from, "
             f"got {config.engine.name!r}"
+        )
+    if is_asynchronous(config) and roles is not None and roles.sets:
+        raise ConfigError(
+            f"rollout.max_staleness={config.rollout.max_staleness} exchanges the weights of one "
+            f"policy while episodes go on, and {', '.join(roles.sets)} play beside it: set it to 0"
         )
 
 
@@ -250,6 +278,7 @@ def execution_engine(
         call_timeout=rollout.call_timeout,
         retry_limit=rollout.retry_limit,
         trajectory_timeout=rollout.trajectory_timeout,
+        lockstep=config.deterministic,
         rollout_engine=rollout_engine,
     )
 

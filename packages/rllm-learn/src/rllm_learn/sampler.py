@@ -64,7 +64,19 @@ class PlanSampler:
         Raises:
             TrainingError: More episodes failed than `max_failure_share`; their reasons are named.
         """
-        requests = [
+        episodes = self._play(self.requests(plan, tasks, step, first_index=first_index))
+        return self.collect(plan, episodes, step)
+
+    def requests(
+        self,
+        plan: Sequence[PlannedRollout],
+        tasks: Sequence[dict[str, Any]],
+        step: int,
+        *,
+        first_index: int = 0,
+    ) -> list[RolloutRequest]:
+        """Return what is to be played; arguments as `sample` has them."""
+        return [
             RolloutRequest(
                 task=dict(tasks[planned.task_index]),
                 id=f"step-{step}/task-{planned.task_index}/rollout-{index}",
@@ -75,7 +87,18 @@ class PlanSampler:
             )
             for index, planned in enumerate(plan, start=first_index)
         ]
-        episodes = self._play(requests)
+
+    def collect(self, plan: Sequence[PlannedRollout], episodes: list[Episode], step: int) -> Sample:
+        """Check what was played, and turn it into records.
+
+        Args:
+            plan: What was played.
+            episodes: In its order.
+            step: Number of the step.
+
+        Raises:
+            TrainingError: More episodes failed than `max_failure_share`; their reasons are named.
+        """
         self._check_failures(episodes, step)
         return Sample(list(plan), episodes, to_rollouts(episodes, plan, self._adapters))
 
@@ -101,6 +124,7 @@ async def push_weights(
     *,
     version: int,
     adapter_config: Mapping[str, Any] | None,
+    in_flight: bool = False,
 ) -> None:
     """Put weights into a running rollout engine.
 
@@ -109,8 +133,12 @@ async def push_weights(
         weights: What `Learner.export_weights` returned.
         version: Of the weights.
         adapter_config: What peft says of LoRA matrices; None for whole weights.
+        in_flight: Whether completions that are being sampled go on with whole weights that are new.
+            With adapters they never do: each keeps the one that it began with.
     """
-    if adapter_config is None:
+    if adapter_config is None and in_flight:
+        await engine.load_weights(weights, version=version, in_flight=True)
+    elif adapter_config is None:
         await engine.load_weights(weights, version=version)
     else:
         await engine.load_adapter(weights, adapter_config, version=version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,6 +34,26 @@ def apply_torch_threads(threads: int | None, model_path: str) -> None:
         threads = 1
     if threads is not None:
         torch.set_num_threads(threads)
+
+
+@contextmanager
+def deterministic_torch(is_on: bool) -> Iterator[None]:
+    """Let torch take deterministic kernels inside the block, where it is on.
+
+    Where a GPU has none for an operation, torch warns with the operation's name.
+    """
+    if not is_on:
+        yield
+        return
+    # What cuBLAS wants to be told before its first use.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled()
+    warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warned)
 
 
 def policy_spec(model: ModelConfig, path: Path, *, seed: int) -> PolicySpec:

@@ -28,6 +28,8 @@ class Sample:
     """All of them, failed ones included, in the plan's order."""
     rollouts: list[Rollout]
     """Those with an outcome."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """What the sampler measured; stands in place of the step's own figures of these names."""
 
 
 class Sampler(Protocol):
@@ -144,6 +146,7 @@ def train_step(
         metrics |= time.metrics(
             episodes=sample.episodes, learned_tokens=sum(map(len, credit.sequences))
         )
+        metrics |= sample.metrics
         metrics["weights_version"] = float(progress.weights_version)
         report = StepReport(metrics, sample.episodes, credit.sequences, skipped)
         record(report)
@@ -167,6 +170,7 @@ def _play(
         all_of_it.plan.extend(part.plan)
         all_of_it.episodes.extend(part.episodes)
         all_of_it.rollouts.extend(part.rollouts)
+        all_of_it.metrics.update(part.metrics)
         wanted = algorithm.refill(all_of_it.rollouts, num_tasks, num_refills)
         num_refills += 1
     return all_of_it, len(tasks)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from time import perf_counter, time
 from typing import Any
@@ -117,6 +119,105 @@ class TimeSplit:
             "time/sampled_tokens_per_second": sampled / (spent["sample"] or step),
             "time/learned_tokens_per_second": learned_tokens / (spent["learn"] or step),
         }
+
+
+def staleness_metrics(episodes: Sequence[Episode], version: int) -> dict[str, float]:
+    """Return how old the weights were that sampled a step's tokens.
+
+    A token's staleness is the number of versions between the weights that sampled it and those
+    that learn from it. Failed episodes, which are not learned from, and opponents' trajectories
+    are left out.
+
+    Args:
+        episodes: All that were played.
+        version: Of the weights that learn.
+    """
+    ages: Counter[int] = Counter()
+    num_mixed = num_episodes = 0
+    for episode in episodes:
+        own = _token_ages(episode, version)
+        ages.update(own)
+        num_episodes += bool(own)
+        num_mixed += len(own) > 1
+    num = ages.total() or 1
+    return {
+        "async/staleness_mean": sum(age * count for age, count in ages.items()) / num,
+        "async/staleness_max": float(max(ages, default=0)),
+        "async/stale_tokens": sum(count for age, count in ages.items() if age > 0) / num,
+        "async/mixed_episodes": num_mixed / (num_episodes or 1),
+    }
+
+
+class IdleTimes:
+    """Measures how long sampler and learner wait for each other, from step to step."""
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        """Begin; the clock counts seconds."""
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._last = clock()
+        self._num_batches = 0
+        self._idle_since: float | None = self._last
+        self._sampler_idle = 0.0
+        self._learner_idle = 0.0
+
+    def begun(self, batch: Future[Any]) -> None:
+        """Count the sampler as busy until a batch, and all others that were begun, have ended."""
+        with self._lock:
+            if self._idle_since is not None:
+                self._sampler_idle += self._clock() - self._idle_since
+                self._idle_since = None
+            self._num_batches += 1
+        batch.add_done_callback(lambda _: self._ended())
+
+    @contextmanager
+    def learner_waits(self) -> Iterator[None]:
+        """Count the time of a block as the learner's waiting."""
+        started = self._clock()
+        try:
+            yield
+        finally:
+            self._learner_idle += self._clock() - started
+
+    def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
+        """Return shares of the time since the last call, and begin anew.
+
+        Args:
+            episodes: What a step learns from, of whose tokens the throughput is reported.
+        """
+        with self._lock:
+            now = self._clock()
+            if self._idle_since is not None:
+                self._sampler_idle += now - self._idle_since
+                self._idle_since = now
+            whole = (now - self._last) or 1.0
+            shares = {
+                "async/sampler_idle": self._sampler_idle / whole,
+                "async/learner_idle": self._learner_idle / whole,
+                "time/sampled_tokens_per_second": sum(map(sum, map(_spans, episodes))) / whole,
+            }
+            self._last, self._sampler_idle, self._learner_idle = now, 0.0, 0.0
+            return shares
+
+    def _ended(self) -> None:
+        with self._lock:
+            self._num_batches -= 1
+            if not self._num_batches:
+                self._idle_since = self._clock()
+
+
+def _token_ages(episode: Episode, version: int) -> Counter[int]:
+    """Count the tokens of an episode that are learned from, by their staleness."""
+    if episode.failed:
+        return Counter()
+    ages: Counter[int] = Counter()
+    for trajectory in episode.trajectories:
+        if trajectory.info.get("learns", True):
+            for record in trajectory.token_records:
+                for turn in record.turns:
+                    for span in turn.sampled_by:
+                        ages[version - span.weights_version] += span.stop - span.start
+    return ages
 
 
 def _parts(episode: Episode) -> Iterator[tuple[str, Any]]:

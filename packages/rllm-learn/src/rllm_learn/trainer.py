@@ -15,10 +15,11 @@ import torch
 from safetensors import SafetensorError
 
 from rllm_agents import BaseAgent, ChatAgent, Workflow
+from rllm_agents.loop_thread import LoopThread
 from rllm_agents.player import EpisodePlayer
 from rllm_envs import Dataset, GymEnv
 from rllm_learn import run_dir
-from rllm_learn.assembly import Parts, assemble
+from rllm_learn.assembly import Parts, assemble, choose_sampler, is_asynchronous
 from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.core.checkpoint import (
     CheckpointError,
@@ -35,6 +36,7 @@ from rllm_learn.evaluator import Evaluator
 from rllm_learn.interrupts import interrupt_deferred
 from rllm_learn.players import GivenPlayers, choose_players, split_players
 from rllm_learn.resources import Stopwatch
+from rllm_learn.settings import deterministic_torch
 from rllm_learn.step import Progress, StepReport, train_step
 from rllm_learn.trackers import open_trackers, require_trackers
 from rllm_learn.tracking import MetricsWriter, plot_curve
@@ -142,9 +144,16 @@ class AgentTrainer:
             run_dir.check_unused(path)
         require_trackers(config.tracking)
         with ExitStack() as stack:
-            runner = stack.enter_context(asyncio.Runner())
+            stack.enter_context(deterministic_torch(config.deterministic))
+            if is_asynchronous(config):
+                runner = LoopThread("rllm-sampling")
+                stack.callback(runner.close)
+            else:
+                runner = stack.enter_context(asyncio.Runner())
             parts = assemble(config, self._players, self._datasets, runner)
             stack.callback(parts.close)
+            if isinstance(runner, LoopThread):
+                stack.callback(runner.cancel_all)  # episodes end before their engine does
             # From here on something is written, so a mistake above leaves no directory behind.
             stack.enter_context(run_dir.locked(path))
             if not self._resume:
@@ -172,6 +181,7 @@ class _Run:
         self.display = Display(config.num_steps)
         if resume:
             self._restore()
+        self.sampler = choose_sampler(config, parts, self.progress)
         step = self.progress.step
         trackers = open_trackers(config.tracking, path, asdict(config), resume_step=step)
         self.writer = MetricsWriter(path, trackers, resume_step=step, warn=self.display.line)
@@ -190,7 +200,7 @@ class _Run:
                 self._evaluate_if_due()
                 while self.progress.step < config.num_steps:
                     report = train_step(
-                        parts.sampler,
+                        self.sampler,
                         parts.learner,
                         self.algorithm,
                         parts.tasks,

@@ -11,7 +11,15 @@ from typing import Any
 
 from rllm_agents.errors import UserError
 from rllm_agents.renderer import ChatTokenizer
-from rllm_agents.types import Episode, Step, TerminationReason, TokenRecord, Trajectory, TurnSpan
+from rllm_agents.types import (
+    Episode,
+    Step,
+    TerminationReason,
+    TokenRecord,
+    Trajectory,
+    TurnSpan,
+    VersionSpan,
+)
 
 # What reading a line raises that something else wrote.
 _NO_EPISODE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
@@ -38,7 +46,8 @@ def write_episodes(
         episodes: Finished ones.
         append: Keep what is in the file already.
         with_tokens: Add ``token_records`` to each trajectory: ``token_ids``, ``logprobs``, and the
-            ``turns`` that were sampled (``start``, ``stop``, ``step_index``, ``weights_version``).
+            ``turns`` that were sampled (``start``, ``stop``, ``step_index``, ``weights_version``,
+            and ``version_spans`` where weights were exchanged meanwhile).
     """
     records = (episode_record(episode, with_tokens=with_tokens) for episode in episodes)
     write_records(path, records, append=append)
@@ -236,5 +245,10 @@ def _token_record(record: dict[str, Any]) -> TokenRecord:
     return TokenRecord(
         token_ids=tuple(record["token_ids"]),
         logprobs=tuple(record["logprobs"]),
-        turns=tuple(TurnSpan(**turn) for turn in record["turns"]),
+        turns=tuple(_turn(turn) for turn in record["turns"]),
     )
+
+
+def _turn(record: dict[str, Any]) -> TurnSpan:
+    spans = tuple(VersionSpan(**span) for span in record.get("version_spans", ()))
+    return TurnSpan(**{**record, "version_spans": spans})

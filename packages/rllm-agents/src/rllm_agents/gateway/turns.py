@@ -91,7 +91,8 @@ class _Draft:
         self.token_ids += (*bridge, *completion.token_ids)
         self.logprobs += (*(0.0 for _ in bridge), *completion.logprobs)
         start, stop = len(prompt), len(prompt) + len(completion.token_ids)
-        self.turns.append(TurnSpan(start, stop, turn.index, completion.weights_version))
+        version, spans = completion.weights_version, completion.version_spans
+        self.turns.append(TurnSpan(start, stop, turn.index, version, spans))
 
 
 def cut_at_stop(

@@ -18,12 +18,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from rllm_agents.rollout_engines.slot_cache import (
-    DecodeStep,
-    FreshPrefill,
-    ResumedPrefill,
-    SlotCache,
-)
+from rllm_agents.rollout_engines.slot_cache import DecodeStep, SlotCache
+from rllm_agents.rollout_engines.slot_prefill import SlotPrefill, causal_mask
 from rllm_agents.rollout_engines.slot_records import SlotRequest, SlotResult
 from rllm_agents.rollout_engines.token_sampling import SamplingPlan, draw_tokens
 from rllm_agents.types import FinishReason
@@ -66,10 +62,10 @@ class SlotBatch:
         self._device = model.device
         self._dtype = model.dtype
         self._max_batch_size = max_batch_size
-        self._max_model_length = max_model_length
         self._stops = np.zeros(vocabulary_size, dtype=bool)
         self._stops[list(stop_token_ids)] = True
         self._cache = SlotCache()
+        self._prefills = SlotPrefill(model, self._cache, max_model_length)
         # Fresh zeros cost no memory until they are written, so rows of full length are free.
         self._tokens = np.zeros((max_batch_size, max_model_length), dtype=np.int64)
         self._logprobs = np.zeros((max_batch_size, max_model_length), dtype=np.float32)
@@ -82,8 +78,10 @@ class SlotBatch:
         self._num_active = 0
         self._plan: SamplingPlan | None = None
         """Parameters of the active rows as tensors; None after their set has changed."""
+        self._is_renewed = False
+        """Whether the active rows' keys and values are of other weights and must be computed."""
         self.weights_version = 0
-        """Stands in every result; set by who changes the model's weights."""
+        """Stands with every token that is sampled; set by who changes the model's weights."""
 
     @property
     def num_active(self) -> int:
@@ -102,6 +100,21 @@ class SlotBatch:
         self._cache.clear()
         self._num_active = 0
         self._plan = None
+        self._is_renewed = False
+
+    def renew(self) -> None:
+        """Go on with other weights: what is stored is dropped, and computed again where needed."""
+        if not self._num_active:
+            self.reset()
+            return
+        for row in self._kept.values():
+            self._owners[row] = None
+        self._kept.clear()
+        for request in self._active():
+            row = self._rows[request.row]
+            row["cached"] = 0
+            request.sampled_by(self.weights_version, int(row["length"] - row["prompt_length"]))
+        self._is_renewed = True
 
     @torch.inference_mode()
     def step(
@@ -126,11 +139,15 @@ class SlotBatch:
         if admitted or cancelled or self._plan is None:
             self._close_gaps()
             self._plan = None
-        if admitted:
-            self._prefill(admitted)
+        if admitted or self._is_renewed:
+            self._prefill(self._active() if self._is_renewed else admitted)
+            self._is_renewed = False
         return self._decode() if self._num_active else []
 
     # Rows
+
+    def _active(self) -> list[SlotRequest]:
+        return [owner for owner in self._owners if isinstance(owner, SlotRequest)]
 
     def _place(self, requests: Sequence[SlotRequest]) -> None:
         """Give every request a row: its session's kept one where there is one."""
@@ -166,6 +183,7 @@ class SlotBatch:
         sampling = request.sampling
         self._owners[row] = request
         request.row = row
+        request.sampled_by(self.weights_version, 0)
         self._tokens[row, :length] = request.prompt_ids
         self._rows[row] = (
             length,
@@ -214,58 +232,36 @@ class SlotBatch:
     # Forward passes
 
     def _prefill(self, requests: Sequence[SlotRequest]) -> None:
-        """Store keys and values of each request's prompt, its last id excepted."""
+        """Store keys and values of each request's sequence so far, its last id excepted."""
         fresh: dict[bytes, list[SlotRequest]] = {}
         resumed = []
         for request in requests:
             if self._rows["cached"][request.row]:
                 resumed.append(request)
-            elif len(request.prompt_ids) > 1:
+            elif len(self._stored(request)):
                 # Samples of one task share their prompt: it is computed once.
-                fresh.setdefault(request.prompt_ids[:-1].tobytes(), []).append(request)
-        longest = max(len(request.prompt_ids) for request in requests)
-        self._cache.reserve(len(self._owners), longest)
-        for group in _packed([(len(g[0].prompt_ids) - 1, g) for g in fresh.values()]):
-            self._prefill_fresh(group)
-        ends = [(len(r.prompt_ids) - 1 - int(self._rows["cached"][r.row]), r) for r in resumed]
-        for batch in _packed([end for end in ends if end[0]]):
-            self._prefill_resumed(batch)
-        for request in requests:
-            self._rows["cached"][request.row] = len(request.prompt_ids) - 1
-
-    def _prefill_fresh(self, groups: list[list[SlotRequest]]) -> None:
-        """Prefill distinct prompts from position 0, each for all requests of its group."""
-        ids = _padded([group[0].prompt_ids[:-1] for group in groups])
-        rows = [request.row for group in groups for request in group]
-        sources = [index for index, group in enumerate(groups) for _ in group]
-        self._cache.plan = FreshPrefill(self._tensor(rows), self._tensor(sources))
-        positions = torch.arange(ids.shape[1], device=self._device).unsqueeze(0)
-        # Padding stands at the right, where causal attention alone hides it.
-        self._model.base_model(
-            input_ids=self._tensor(ids),
-            position_ids=positions.expand(len(groups), -1),
-            past_key_values=self._cache,
-            use_cache=True,
-        )
-
-    def _prefill_resumed(self, requests: list[SlotRequest]) -> None:
-        """Prefill the new ends of prompts whose beginnings are stored."""
+                fresh.setdefault(self._stored(request).tobytes(), []).append(request)
         rows = [request.row for request in requests]
-        cached = self._rows["cached"][rows]
-        ids = _padded([r.prompt_ids[start:-1] for r, start in zip(requests, cached, strict=True)])
-        # Padding would reach past the model's last position; what it computes is never read.
-        places = np.minimum(cached[:, None] + np.arange(ids.shape[1]), self._max_model_length - 1)
-        window = int(places.max()) + 1
-        self._cache.reserve(len(self._owners), window)
-        positions = self._tensor(places)
-        self._cache.plan = ResumedPrefill(self._tensor(rows), positions, window)
-        self._model.base_model(
-            input_ids=self._tensor(ids),
-            position_ids=positions,
-            attention_mask=_mask(positions, window, self._dtype),
-            past_key_values=self._cache,
-            use_cache=True,
-        )
+        self._cache.reserve(len(self._owners), int(self._rows["length"][rows].max()))
+        for group in _packed([(len(self._stored(g[0])), g) for g in fresh.values()]):
+            self._prefills.fresh(
+                [self._stored(requests[0]) for requests in group],
+                [request.row for requests in group for request in requests],
+                [index for index, requests in enumerate(group) for _ in requests],
+            )
+        ends = [(len(self._stored(r)) - int(self._rows["cached"][r.row]), r) for r in resumed]
+        for batch in _packed([end for end in ends if end[0]]):
+            starts = self._rows["cached"][[request.row for request in batch]]
+            self._prefills.resumed(
+                [self._stored(r)[start:] for r, start in zip(batch, starts, strict=True)],
+                [request.row for request in batch],
+                starts,
+            )
+        self._rows["cached"][rows] = self._rows["length"][rows] - 1
+
+    def _stored(self, request: SlotRequest) -> np.ndarray:
+        """Return the ids whose keys and values the next decode step needs."""
+        return self._tokens[request.row, : self._rows["length"][request.row] - 1]
 
     def _decode(self) -> list[SlotResult]:
         """Feed every active row's last token, sample the next, return what is finished."""
@@ -281,7 +277,7 @@ class SlotBatch:
         logits = self._model(
             input_ids=self._tensor(self._tokens[every, last]).unsqueeze(1),
             position_ids=positions.unsqueeze(1),
-            attention_mask=_mask(positions.unsqueeze(1), window, self._dtype),
+            attention_mask=causal_mask(positions.unsqueeze(1), window, self._dtype),
             past_key_values=self._cache,
             use_cache=True,
         ).logits[:, -1]
@@ -339,7 +335,7 @@ class SlotBatch:
             self._owners[row] = request.session_id
         ids = self._tokens[row, sampled].tolist()
         reason: FinishReason = "stop" if self._stops[ids[-1]] else "length"
-        return SlotResult(request, ids, logprobs.tolist(), reason, self.weights_version, is_finite)
+        return SlotResult(request, ids, logprobs.tolist(), reason, is_finite)
 
     def _tensor(self, values: np.ndarray | list[int]) -> Tensor:
         """Copy host values to the model's device."""
@@ -351,21 +347,6 @@ def _num_shared(first: np.ndarray, second: np.ndarray) -> int:
     count = min(len(first), len(second))
     differs = first[:count] != second[:count]
     return int(differs.argmax()) if differs.any() else count
-
-
-def _mask(positions: Tensor, window: int, dtype: torch.dtype) -> Tensor:
-    """Return the additive mask of tokens at `positions` ``(B, T)``: ``(B, 1, T, window)``."""
-    hidden = torch.arange(window, device=positions.device) > positions.unsqueeze(-1)
-    mask = torch.zeros(hidden.shape, dtype=dtype, device=positions.device)
-    return mask.masked_fill_(hidden, torch.finfo(dtype).min).unsqueeze(1)
-
-
-def _padded(sequences: Sequence[np.ndarray]) -> np.ndarray:
-    """Stack sequences, padded at the right with id 0, int64, shape ``(B, T)``."""
-    ids = np.zeros((len(sequences), max(map(len, sequences))), dtype=np.int64)
-    for row, sequence in zip(ids, sequences, strict=True):
-        row[: len(sequence)] = sequence
-    return ids
 
 
 def _packed(items: list[tuple[int, _Item]]) -> list[list[_Item]]:

@@ -28,9 +28,11 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Change:
-    """Work on the model that needs an empty batch, and whom to tell."""
+    """Work on the model between two steps, and whom to tell."""
 
     work: Callable[[], None]
+    in_flight: bool
+    """Whether requests may be in the batch meanwhile."""
     future: asyncio.Future[None]
 
 
@@ -67,15 +69,19 @@ class SlotDriver:
         self._queued.append(_Waiting(request, future))
         return await future
 
-    async def change(self, work: Callable[[], None]) -> None:
-        """Do work on the model in the thread, once what is being sampled is finished.
+    async def change(self, work: Callable[[], None], *, in_flight: bool = False) -> None:
+        """Do work on the model in the thread, between two steps.
 
-        Requests that come meanwhile wait. What `work` raises is raised here. Stored keys and
-        values are dropped.
+        What `work` raises is raised here. Stored keys and values are dropped.
+
+        Args:
+            work: What to do.
+            in_flight: What is being sampled goes on afterwards. By default it is sampled to its
+                end first, and requests that come meanwhile wait.
         """
         self._start()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._changes.append(_Change(work, future))
+        self._changes.append(_Change(work, in_flight, future))
         await future
 
     async def ping(self) -> None:
@@ -121,7 +127,7 @@ class SlotDriver:
         try:
             while self._queued or self._active or self._changes:
                 await self._settle()
-                if self._changes and not self._active:
+                if self._changes and (self._changes[0].in_flight or not self._active):
                     await self._apply(self._changes.pop(0))
                 else:
                     await self._step()
@@ -180,7 +186,7 @@ class SlotDriver:
 
         def work() -> None:
             change.work()
-            self._batch.reset()
+            self._batch.renew()
 
         self._has_answered = True
         try:

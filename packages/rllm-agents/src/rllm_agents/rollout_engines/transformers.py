@@ -110,17 +110,19 @@ class TransformersEngine:
                 the engine is closed; or a step failed.
         """
         result = await self._driver.sample(self._slot_request(request))
+        spans = result.version_spans
         if not result.is_finite:
             raise EngineError(
                 "the model's logits were not finite numbers; its weights "
-                f"(version {result.weights_version}) or dtype are broken"
+                f"(version {spans[-1].weights_version}) or dtype are broken"
             )
         return Completion(
             text=completion_text(self._tokenizer, result.token_ids, result.finish_reason),
             finish_reason=result.finish_reason,
             token_ids=tuple(result.token_ids),
             logprobs=tuple(result.logprobs),
-            weights_version=result.weights_version,
+            weights_version=spans[0].weights_version,
+            version_spans=spans if len(spans) > 1 else (),
         )
 
     async def ping(self) -> None:
@@ -131,15 +133,19 @@ class TransformersEngine:
         """
         await self._driver.ping()
 
-    async def load_weights(self, tensors: Mapping[str, Tensor], *, version: int) -> None:
-        """Copy new weights into the model, once what is being sampled is finished.
-
-        Requests that come meanwhile wait and are sampled by the new weights.
+    async def load_weights(
+        self, tensors: Mapping[str, Tensor], *, version: int, in_flight: bool = False
+    ) -> None:
+        """Copy new weights into the model, between two steps.
 
         Args:
             tensors: By the names of the model's `state_dict`; a subset is allowed. Tied weights
                 may come under any of their names.
             version: What `Completion.weights_version` says from then on.
+            in_flight: What is being sampled goes on with the new weights, its keys and values
+                computed again, and says so in its `version_spans` (Piche et al. 2025,
+                "PipelineRL"). By default it is sampled to its end first, and requests that come
+                meanwhile wait and are sampled by the new weights.
 
         Raises:
             EngineError: A name or a shape is not the model's; nothing is changed then.
@@ -149,7 +155,7 @@ class TransformersEngine:
             copy_weights(self._model, tensors)
             self._batch.weights_version = version
 
-        await self._driver.change(change)
+        await self._driver.change(change, in_flight=in_flight)
 
     def close(self) -> None:
         """Fail what is waiting, end the thread and forget what is stored. May be called again."""

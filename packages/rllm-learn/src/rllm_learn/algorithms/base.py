@@ -56,6 +56,11 @@ class AlgorithmConfig:
         return None
 
     @property
+    def plays_further_tasks(self) -> bool:
+        """Whether `Algorithm.refill` may ask for tasks in the middle of a step."""
+        return False
+
+    @property
     def teacher_path(self) -> str | None:
         """The model that the learner holds beside the policy and scores with; None for none.
 

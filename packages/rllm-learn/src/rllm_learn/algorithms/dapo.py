@@ -50,6 +50,11 @@ class DAPOConfig(ClippedGroupConfig):
             f"in [0, {length}], where {length} is algorithm.max_length",
         )
 
+    @property
+    def plays_further_tasks(self) -> bool:
+        """Whether refills are allowed."""
+        return self.max_refills > 0
+
 
 class DAPO(ClippedGroup[DAPOConfig]):
     """Decoupled Clip and Dynamic Sampling Policy Optimization."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllm_learn.algorithms import AlgorithmConfig
-from rllm_learn.config.players import checked_player, player_algorithm
-from rllm_learn.errors import ConfigError, require
+from rllm_learn.config.combinations import check_combinations
+from rllm_learn.config.players import checked_player
+from rllm_learn.errors import require
 
 DTYPES = ("float32", "bfloat16", "float16")
 TRACKERS = {"tensorboard": "", "wandb": "init", "mlflow": "MlflowClient"}
@@ -131,12 +132,15 @@ class RolloutConfig:
     """Most attempts at an episode that fails for a reason that may pass; 1 never tries again."""
     max_failure_share: float = 0.2
     """Share of failed episodes in a step beyond which the run stops and says why."""
+    max_staleness: int = 0
+    """Steps, and versions of the weights, that sampling may run ahead of learning; 0: in turn."""
 
     def __post_init__(self) -> None:
         """Check ranges; raises ConfigError."""
         require(self.temperature > 0, "rollout.temperature", self.temperature, "above 0")
         for name in ("max_prompt_length", "max_response_length", "max_steps", "n_parallel_agents"):
             require(getattr(self, name) >= 1, f"rollout.{name}", getattr(self, name), ">= 1")
+        require(self.max_staleness >= 0, "rollout.max_staleness", self.max_staleness, ">= 0")
         share = self.max_failure_share
         require(0 <= share <= 1, "rollout.max_failure_share", share, "in [0, 1]")
         require(self.retry_limit >= 1, "rollout.retry_limit", self.retry_limit, ">= 1")
@@ -306,6 +310,9 @@ class TrainerConfig:
     """Different tasks of one step; the algorithm plays each several times."""
     seed: int = 0
     """Of tasks, sampling, adapters and the order of minibatches."""
+    deterministic: bool = False
+    """Whether runs of one seed are equal bit for bit, however long environments take: sampling in
+    rounds, deterministic kernels, and one thread of torch where `torch_threads` is null."""
     run_dir: str | None = None
     """Where everything is written; null makes `runs/<env>-<date>`."""
     torch_threads: int | None = None
@@ -313,23 +320,13 @@ class TrainerConfig:
 
     def __post_init__(self) -> None:
         """Check ranges; raises ConfigError."""
-        require(self.num_steps >= 1, "num_steps", self.num_steps, ">= 1")
-        require(self.tasks_per_step >= 1, "tasks_per_step", self.tasks_per_step, ">= 1")
+        for name in ("num_steps", "tasks_per_step", "snapshot_every"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
         require(self.seed >= 0, "seed", self.seed, ">= 0")
         threads = self.torch_threads
         require(threads is None or threads >= 1, "torch_threads", threads, ">= 1, or null")
         self.players = {name: checked_player(name, given) for name, given in self.players.items()}
-        require(self.snapshot_every >= 1, "snapshot_every", self.snapshot_every, ">= 1")
-        learner = self.learner
-        own = [player_algorithm(self.algorithm, player) for player in self.players.values()]
-        stale = next((a for a in (self.algorithm, *own) if a.needs_fresh_samples), None)
-        if stale is not None and (learner.num_epochs != 1 or learner.minibatch_sequences):
-            raise ConfigError(
-                f"algorithm={stale.name} has no probability ratio, so its gradient holds "
-                "only for the weights that sampled: set learner.num_epochs=1 and "
-                f"learner.minibatch_sequences=0, got {learner.num_epochs} and "
-                f"{learner.minibatch_sequences}, or take an algorithm that clips, such as grpo"
-            )
+        check_combinations(self)
 
 
 @dataclass

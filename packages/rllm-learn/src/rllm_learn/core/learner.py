@@ -201,11 +201,13 @@ class Learner:
         Returns:
             The loss divided by its count, and means of stats over all sampled tokens. `sampler_gap`
             and `sampler_gap_max` (absolute differences of the policy's logprobs and the sampler's)
-            are of the first step alone: only there are the weights those that sampled.
+            and `sampler_kl` (the KL divergence of the policy from the sampler, by r - 1 - log r of
+            Schulman 2020, "Approximating KL divergence") are of the first step alone: only there
+            are the weights those that were published last.
         """
         sums: dict[str, float] = defaultdict(float)
         reports = [self._step(batch, loss, sums) for batch in self._minibatches(sequences)]
-        gap, gap_max, num_gap = reports[0][1:]
+        gap, divergence, gap_max, num_gap = reports[0][1:]
         loss_mean = sums.pop("loss") / (sums.pop("count") or 1.0)
         norms = {_norm_name(g): sums.pop(_norm_name(g), 0.0) / len(reports) for g in self._groups}
         num_actions = sums.pop("num_actions")
@@ -218,6 +220,7 @@ class Learner:
                 "learning_rate": self.rule.learning_rate.at(self.num_updates - 1),
                 "sampler_gap": gap / max(num_gap, 1),
                 "sampler_gap_max": gap_max,
+                "sampler_kl": divergence / max(num_gap, 1),
             },
             num_optimizer_steps=applied,
             num_skipped_steps=len(reports) - applied,
@@ -269,7 +272,7 @@ class Learner:
 
     def _step(
         self, minibatch: list[TokenSequence], loss: LossFunction, sums: dict[str, float]
-    ) -> tuple[bool, float, float, int]:
+    ) -> tuple[bool, float, float, float, int]:
         """Take one optimizer step; return whether it was finite, and the gap to the sampler.
 
         Gradients of sums are added up over micro-batches and divided once by the total count.
@@ -288,10 +291,11 @@ class Learner:
             for name, value in loss_sum.stats.items():
                 local[name] += value.item()
             local["entropy"] += output.entropies.detach().sum().item()
-            gaps = (output.logprobs.detach() - batch.sampler_logprobs)[batch.action_mask].abs()
-            local["gap"] += gaps.sum().item()
+            gaps = (output.logprobs.detach() - batch.sampler_logprobs)[batch.action_mask]
+            local["gap"] += gaps.abs().sum().item()
+            local["divergence"] += (gaps.expm1() - gaps).sum().item()
             local["num_actions"] += gaps.numel()
-            gap_max = max(gap_max, gaps.max().item())
+            gap_max = max(gap_max, gaps.abs().max().item())
         self._ranks.sum_gradients([p for g in self._groups.values() for p in g.parameters.values()])
         of_ranks = self._ranks.gather({**local, "gap_max": gap_max})
         total: dict[str, float] = defaultdict(float)
@@ -299,10 +303,10 @@ class Learner:
             for name, value in figures.items():
                 total[name] += value
         gap_max = max(figures["gap_max"] for figures in of_ranks)
-        for name in total.keys() - {"gap", "gap_max"}:
+        for name in total.keys() - {"gap", "divergence", "gap_max"}:
             sums[name] += total[name]
         finite = self._apply(total["loss"], total["count"], sums)
-        return finite, total["gap"], gap_max, int(total["num_actions"])
+        return finite, total["gap"], total["divergence"], gap_max, int(total["num_actions"])
 
     def _apply(self, total: float, count: float, sums: dict[str, float]) -> bool:
         """Normalise, clip and apply the gradients, or drop them if anything is not finite."""

@@ -299,6 +299,11 @@ class LLMAlgorithmConfig(PlayersConfig):
         checked = to_settings(settings, TrainerConfig, config_name=f"{self.algorithm_name}_trainer")
         if checked.learner.decay != "constant":
             raise ConfigError("decay needs a number of steps, which RLlib's runs do not have")
+        if checked.rollout.max_staleness:
+            raise ConfigError(
+                f"rollout max_staleness={checked.rollout.max_staleness} is of `rllm train` and "
+                "AgentTrainer; an RLlib algorithm samples and learns in turn: leave it 0"
+            )
         return checked
 
     def datasets(self) -> tuple[Sequence[Any] | Dataset | None, Sequence[Any] | Dataset | None]:
