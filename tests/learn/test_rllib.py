@@ -69,6 +69,7 @@ def learner_group(
         init_timeout_s=120.0,
         collective_timeout_s=60.0,
         snapshot_every_updates=1,
+        sharding="replicate",
     )
     options = [{"num_cpus": 0.5}] * num_learners
     return LLMLearnerGroup(
