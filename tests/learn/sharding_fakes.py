@@ -79,7 +79,10 @@ def scored_first(ranks: Ranks | None) -> dict:
     before = learner.score(own, {"reference", "policy"})
     metrics = learner.update(sequences, LOSS).metrics
     after = learner.score(own, {"reference", "policy"})
-    return {**outcome(learner, metrics), "scores": [(s.policy, s.reference) for s in before + after]}
+    return {
+        **outcome(learner, metrics),
+        "scores": [(s.policy, s.reference) for s in before + after],
+    }
 
 
 def with_critic(ranks: Ranks | None, *, shares_trunk: bool, wrap: Any = None) -> dict:
@@ -91,9 +94,7 @@ def with_critic(ranks: Ranks | None, *, shares_trunk: bool, wrap: Any = None) ->
     else:
         # The head of a split critic is given its values as a whole state.
         start = learner_of(wrap(tiny_policy().double()) if wrap else tiny_policy().double(), rule)
-        learner = Learner(
-            wrap(policy) if wrap else policy, rule, keeps_reference=True, ranks=ranks
-        )
+        learner = Learner(wrap(policy) if wrap else policy, rule, keeps_reference=True, ranks=ranks)
         learner.load_state_dict(start.state_dict())
     return outcome(learner, update_of(learner, random_rollouts()))
 

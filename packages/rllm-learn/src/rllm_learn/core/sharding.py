@@ -80,9 +80,7 @@ def part_of(tensor: Tensor, like: Tensor) -> Tensor:
 def _units(module: Pass) -> Iterator[nn.Module]:
     """Yield the layers, innermost first, and last the module with all that is in none."""
     kinds = {
-        kind
-        for part in module.modules()
-        for kind in getattr(part, "_no_split_modules", None) or ()
+        kind for part in module.modules() for kind in getattr(part, "_no_split_modules", None) or ()
     }
     for part in reversed(list(module.modules())):
         if type(part).__name__ in kinds:

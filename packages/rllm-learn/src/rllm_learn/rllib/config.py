@@ -12,7 +12,6 @@ from rllm_learn.errors import ConfigError
 from rllm_learn.rllib.config_players import PlayersConfig
 from rllm_learn.rllib.options import UNSET, check_rllib_options, given
 
-
 SHARDINGS = ("replicate", "fsdp")
 
 
