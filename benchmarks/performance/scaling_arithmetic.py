@@ -252,7 +252,7 @@ def split(model: Model, gpus: int, *, lora: bool, work: Work = WORK) -> tuple[in
 
 
 def shared_seconds(model: Model, gpus: int, *, lora: bool, work: Work = WORK) -> float:
-    """Time of a step where all GPUs sample and then all learn; what moves in between is left out."""
+    """Time of a step where all GPUs sample and then all learn, without moves in between."""
     if not fits(model, gpus, lora=lora) or gpus < engine_gpus(model):
         return math.inf
     learn = update_seconds(model, gpus, lora=lora, work=work)
@@ -274,18 +274,14 @@ def main() -> None:
 
 def print_models() -> None:
     """Sizes, states and what is published."""
-    print(
-        "\n| model | weights | LoRA r=16 | state, full | LoRA | published, full | LoRA | saved, full |"
-    )
+    print("\n| model | weights | LoRA r=16 | state, all | LoRA | published, all | LoRA | saved |")
     print("|---|---|---|---|---|---|---|---|")
     for m in MODELS:
-        full, lora = (state_bytes(m, lora=flag) / GB for flag in (False, True))
-        sent, sent_lora = (publish_bytes(m, lora=flag) / GB for flag in (False, True))
+        sizes = [state_bytes(m, lora=flag) for flag in (False, True)]
+        sizes += [publish_bytes(m, lora=flag) for flag in (False, True)]
+        cells = " | ".join(f"{size / GB:,.2f} GB" for size in [*sizes, saved_bytes(m)])
         adapters = adapter_parameters(m, WORK.lora_rank)
-        print(
-            f"| {m.name} | {parameters(m) / 1e9:.2f} B | {adapters / 1e6:.1f} M | {full:,.1f} GB "
-            f"| {lora:,.1f} GB | {sent:.2f} GB | {sent_lora:.3f} GB | {saved_bytes(m) / GB:,.1f} GB |"
-        )
+        print(f"| {m.name} | {parameters(m) / 1e9:.2f} B | {adapters / 1e6:.1f} M | {cells} |")
 
 
 def print_memory() -> None:

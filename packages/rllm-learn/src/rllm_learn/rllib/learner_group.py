@@ -35,9 +35,9 @@ class LearnersLost(LearnError):
 class LLMLearnerGroup(LearnerGroup):
     """RLlib's `LearnerGroup` for language models: `update` takes token sequences.
 
-    Ranks are Ray actors that hold equal copies of the policy, or parts of one. When one is lost, all are started
-    again, because the others wait for it in a collective, and go on from the state after the last
-    update that all of them finished.
+    Ranks are Ray actors that hold equal copies of the policy, or parts of one. When one is lost,
+    all are started again, because the others wait for it in a collective, and go on from the state
+    after the last update that all of them finished.
     """
 
     # RLlib's constructor builds learners of its own; this class shares its interface alone.
