@@ -62,9 +62,9 @@ def in_bfloat16(ranks: Ranks | None, *, wrap: Any = None) -> dict:
 
 def checkpointed(ranks: Ranks | None) -> dict:
     """Two updates with activations that are computed again."""
-    policy = lora(tiny_policy().double())
-    policy.gradient_checkpointing_enable({"use_reentrant": False})  # pyright: ignore
-    policy.enable_input_require_grads()  # pyright: ignore
+    policy: Any = lora(tiny_policy().double())
+    policy.gradient_checkpointing_enable({"use_reentrant": False})
+    policy.enable_input_require_grads()
     learner = Learner(policy.train(), RULE, ranks=ranks)
     learner.update(random_sequences(5), LOSS)
     return outcome(learner, learner.update(random_sequences(5), LOSS).metrics)
@@ -79,10 +79,8 @@ def scored_first(ranks: Ranks | None) -> dict:
     before = learner.score(own, {"reference", "policy"})
     metrics = learner.update(sequences, LOSS).metrics
     after = learner.score(own, {"reference", "policy"})
-    return {
-        **outcome(learner, metrics),
-        "scores": [(s.policy, s.reference) for s in before + after],
-    }
+    scores = [(s.policy, s.reference) for s in before + after]
+    return {**outcome(learner, metrics), "scores": scores}
 
 
 def with_critic(ranks: Ranks | None, *, shares_trunk: bool, wrap: Any = None) -> dict:

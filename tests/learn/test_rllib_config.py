@@ -189,3 +189,12 @@ def test_tune_reserves_what_the_actors_take():
     )
     bundles = request.algo_class.default_resource_request(request.to_dict()).bundles
     assert bundles == [{"CPU": 0.25}, {"CPU": 0.25}, {"CPU": 0.25}, {"CPU": 0.25}, {"CPU": 0.5}]
+
+
+def test_weights_are_split_over_two_learners_or_more():
+    config().learners(num_learners=2, sharding="fsdp").validate()
+    assert config().learners(num_learners=2, sharding="fsdp").copy().sharding == "fsdp"
+    with pytest.raises(ConfigError, match="num_learners is 1"):
+        config().learners(num_learners=1, sharding="fsdp").validate()
+    with pytest.raises(ConfigError, match="one of replicate, fsdp, got 'zero3'"):
+        config().learners(num_learners=2, sharding="zero3").validate()
