@@ -151,11 +151,6 @@ def unusual(ranks: Ranks | None) -> dict:
     return outcome(learner, learner.update(random_sequences(5), LOSS).metrics)
 
 
-def muon(ranks: Ranks | None) -> dict:
-    """Muon on inner matrices."""
-    return updated(ranks, muon_learning_rate=0.02)
-
-
 CASES: dict[str, Callable[..., dict]] = {
     "full": updated,
     "lora": partial(updated, wrap=lora),
@@ -172,7 +167,6 @@ CASES: dict[str, Callable[..., dict]] = {
     "resumed": resumed,
     "resumed lora": partial(resumed, wrap=lora),
     "unusual": unusual,
-    "muon": muon,
 }
 
 

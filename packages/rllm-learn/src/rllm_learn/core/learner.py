@@ -106,9 +106,14 @@ class Learner:
             ranks: The group that this learner is one of; None: it learns alone. All ranks start
                 from the same policy and rule, and stay equal. Where they split weights, models may
                 be given on the CPU, however large.
+
+        Raises:
+            ValueError: Muon, whose steps are of whole matrices, is to learn weights that are split.
         """
         self.policy = policy
         self._ranks = ranks or SingleRank()
+        if self.shards and rule.muon_learning_rate is not None:
+            raise ValueError("Muon steps whole matrices, which ranks with split weights lack")
         self._exports_adapter = exports_adapter
         self._reference: nn.Module | None = None
         if keeps_reference and not has_adapters(policy):

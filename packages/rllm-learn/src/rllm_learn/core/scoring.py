@@ -180,6 +180,7 @@ class Scorer:
         try:
             got = self(batch).logprobs
         except (TypeError, ValueError, RuntimeError, AttributeError, NotImplementedError):
+            self._pass.release()
             return False  # a model that works in another way
         tolerance = _TOLERANCE.get(self._dtype, _LOW_PRECISION_TOLERANCE)
         return bool(torch.allclose(got, expected, rtol=0.0, atol=tolerance))

@@ -39,6 +39,12 @@ class Pass(nn.Module):
         """
         return function(*arguments)
 
+    def release(self) -> None:
+        """Let go of weights that are still gathered, because a pass ended with an error."""
+        for unit in self.modules():
+            if isinstance(unit, FSDPModule):
+                unit.reshard()
+
 
 def shard(module: Pass, mesh: DeviceMesh) -> None:
     """Split a module's weights over the ranks of a mesh, and move them to its device.
@@ -50,8 +56,13 @@ def shard(module: Pass, mesh: DeviceMesh) -> None:
     Args:
         module: Not split before, equal on all ranks.
         mesh: Of one dimension.
+
+    Raises:
+        ValueError: A trained weight is part of two layers.
     """
-    for unit in _units(module):
+    units = list(_units(module))
+    _separate(units)
+    for unit in units:
         fully_shard(unit, mesh=mesh, reshard_after_forward=True, mp_policy=_precision_of(unit))
         assert isinstance(unit, FSDPModule)
         unit.set_gradient_divide_factor(1.0)
@@ -86,6 +97,29 @@ def _units(module: Pass) -> Iterator[nn.Module]:
         if type(part).__name__ in kinds:
             yield part
     yield module
+
+
+def _separate(units: list[nn.Module]) -> None:
+    """Give each unit its own copy of a frozen weight that it shares with another.
+
+    A critic's trunk shares those of the policy; a unit can only gather what is its own.
+    """
+    unit_of: dict[int, int] = {}
+    for index, unit in enumerate(units):
+        for part in unit.modules():
+            unit_of.setdefault(id(part), index)
+    owner: dict[int, int] = {}
+    for part in units[-1].modules():
+        for name, parameter in part.named_parameters(recurse=False):
+            index = unit_of[id(part)]
+            if owner.setdefault(id(parameter), index) == index:
+                continue
+            if parameter.requires_grad:
+                raise ValueError(
+                    f"{name} of {type(part).__name__} is trained and part of two layers, which "
+                    "cannot be split over ranks: use sharding='replicate'"
+                )
+            setattr(part, name, nn.Parameter(parameter.detach().clone(), requires_grad=False))
 
 
 def _precision_of(unit: nn.Module) -> MixedPrecisionPolicy:

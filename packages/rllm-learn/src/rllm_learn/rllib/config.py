@@ -255,6 +255,11 @@ class LLMAlgorithmConfig(PlayersConfig):
                 f"sharding='fsdp' splits weights over learners, and num_learners is "
                 f"{self.num_learners}: .learners(num_learners=2) or more, or sharding='replicate'"
             )
+        if self.sharding == "fsdp" and self.learner_settings.get("muon_learning_rate") is not None:
+            raise ConfigError(
+                "muon_learning_rate is for whole matrices, which sharding='fsdp' splits: leave it "
+                "out, or use sharding='replicate'"
+            )
         remote_runners = self.num_env_runners or self.evaluation_num_env_runners
         if remote_runners and self.num_engines == 0:
             raise ConfigError(
