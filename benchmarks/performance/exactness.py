@@ -4,9 +4,10 @@
     OMP_NUM_THREADS=1 uv run python benchmarks/performance/exactness.py vllm
 
 `learners` compares the change of every weight after one update with that of a plain loop over
-sequences and positions, as relative L2 error: for a learner alone, groups that hold copies of the
-weights or split them (FSDP2), and the plain loop in torch's DDP; it takes some minutes. `vllm` samples 64 completions of the tiny model and
-scores them by a plain forward pass, before and after changing each kind of weight.
+sequences and positions, as relative L2 error: for a learner alone, for groups that hold copies of
+the weights or split them (FSDP2), and for the plain loop in torch's DDP. It takes some minutes.
+`vllm` samples 64 completions of the tiny model and scores them by a plain forward pass, before and
+after changing each kind of weight.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from typing import Any
 import numpy as np
 import torch
 import torch.multiprocessing
-from results import write_result
 
+from results import write_result
 from rllm_agents.models import TINY
 from rllm_agents.types import GenerationRequest, SamplingParams
 from rllm_learn.algorithms import GRPO, GRPOConfig
@@ -93,10 +94,10 @@ CASES = tuple(
     for micro_tokens in MICRO_TOKENS
 )
 GROUPS = (
-    Group(0, ""),
     Group(1, ""),
     *(Group(size, kind) for size in (2, 4) for kind in ("replicate", "fsdp")),
     Group(2, "DDP"),
+    Group(0, ""),
 )
 
 
@@ -132,7 +133,8 @@ def plain_change(spec: PolicySpec, sequences: list[TokenSequence]) -> dict[str, 
     parameters = trainable_parameters(policy)
     before = {name: p.detach().clone() for name, p in parameters.items()}
     optimizer = plain_optimizer(parameters)
-    torch.stack([term for item in sequences for term in plain_terms(policy, item)]).mean().backward()
+    terms = [term for item in sequences for term in plain_terms(policy, item)]
+    torch.stack(terms).mean().backward()
     torch.nn.utils.clip_grad_norm_(parameters.values(), RULE.max_grad_norm)
     optimizer.step()
     return {name: p.detach() - before[name] for name, p in parameters.items()}
@@ -161,23 +163,25 @@ def plain_terms(policy: torch.nn.Module, item: TokenSequence) -> list[torch.Tens
 def compare_learners() -> None:
     """Print and write errors by policy, layout and micro-batch, over the groups of learners."""
     sequences = {dtype: uneven_sequences(33, dtype) for dtype in DTYPES}
+    # Processes are forked before this one computes gradients, which torch allows no fork after.
+    found = {group.name: changes_of(group, sequences) for group in GROUPS}
     expected = {
         (case.lora_rank, case.dtype): plain_change(case.spec, sequences[case.dtype])
         for case in CASES
     }
     errors: dict[Case, dict[str, float]] = {case: {} for case in CASES}
-    for group in GROUPS:
-        for case, change in changes_of(group, sequences).items():
-            errors[case][group.name] = relative_error(change, expected[case.lora_rank, case.dtype])
+    for name, changes in found.items():
+        for case, change in changes.items():
+            errors[case][name] = relative_error(change, expected[case.lora_rank, case.dtype])
     names = [group.name for group in GROUPS]
     print("| policy | precision | layout | micro-batch | " + " | ".join(names) + " |")
     print("|---" * (len(names) + 4) + "|")
     rows = []
-    for case, found in errors.items():
-        figures = [found.get(name) for name in names]
+    for case, of_case in errors.items():
+        figures = [of_case.get(name) for name in names]
         cells = ["" if error is None else f"{error:.1e}" for error in figures]
         print(f"| {' | '.join(case.words)} | {' | '.join(cells)} |")
-        rows.append({"case": case.words, "errors": found})
+        rows.append({"case": case.words, "errors": of_case})
     write_result("exactness", {"sequences": 33, "groups": names}, {"rows": rows})
 
 
@@ -190,7 +194,7 @@ def changes_of(
         return {case: learner_change(case, sequences[case.dtype], None) for case in cases}
     with tempfile.TemporaryDirectory() as place:
         torch.multiprocessing.start_processes(
-            _on_rank, args=(group, cases, sequences, place), nprocs=group.size, start_method="spawn"
+            _on_rank, args=(group, cases, sequences, place), nprocs=group.size, start_method="fork"
         )
         return dict(zip(cases, torch.load(f"{place}/changes.pt"), strict=True))
 
@@ -231,9 +235,7 @@ def learner_change(
     return {name: after[name] - p for name, p in before.items() if after[name].numel()}
 
 
-def ddp_change(
-    case: Case, sequences: list[TokenSequence], ranks: Ranks
-) -> dict[str, torch.Tensor]:
+def ddp_change(case: Case, sequences: list[TokenSequence], ranks: Ranks) -> dict[str, torch.Tensor]:
     """Change of each weight by a plain loop in torch's DistributedDataParallel.
 
     DDP averages over ranks, so that each rank's sum is multiplied by their number and divided by

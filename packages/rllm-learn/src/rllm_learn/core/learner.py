@@ -36,6 +36,7 @@ from rllm_learn.core.model import (
 )
 from rllm_learn.core.optimizer import LearningRate, ParameterGroup
 from rllm_learn.core.parallel import Ranks, SingleRank, share_of
+from rllm_learn.core.passes import as_often_as_others, backward, backward_of_nothing
 from rllm_learn.core.scoring import Scorer
 
 LossFunction: TypeAlias = Callable[[PolicyOutput, TokenBatch], LossSum]
@@ -170,7 +171,7 @@ class Learner:
         position = {id(item): index for index, item in enumerate(wrapped)}
         packed = self._scorer.packs
         cut = make_micro_batches(wrapped, self.rule.micro_tokens, packed=packed)
-        for micro_batch in self._as_often_as_others(cut):
+        for micro_batch in as_often_as_others(cut, self._ranks):
             batch = collate(micro_batch, device=self.device)
             for kind, scores in self._predict(batch, kinds).items():
                 if micro_batch is FILLER:
@@ -310,16 +311,6 @@ class Learner:
             groups["critic"] = ParameterGroup(own, rule.critic.learning_rate, **shared)
         return groups
 
-    def _as_often_as_others(
-        self, micro_batches: list[list[TokenSequence]]
-    ) -> list[list[TokenSequence]]:
-        """Add fillers, where ranks have to pass equally often, up to the rank with most."""
-        if not self.shards:
-            return micro_batches
-        counts = self._ranks.gather({"count": len(micro_batches)})
-        most = max(int(figures["count"]) for figures in counts)
-        return micro_batches + [FILLER] * (most - len(micro_batches))
-
     def _minibatches(self, sequences: Sequence[TokenSequence]) -> Iterator[list[TokenSequence]]:
         size = self.rule.minibatch_sequences or len(sequences)
         for _ in range(self.rule.num_epochs):
@@ -341,13 +332,13 @@ class Learner:
         share = share_of(minibatch, self._ranks)
         packed = self._scorer.packs
         cut = make_micro_batches(share, self.rule.micro_tokens, packed=packed)
-        for micro_batch in self._as_often_as_others(cut):
+        for micro_batch in as_often_as_others(cut, self._ranks):
             batch = collate(micro_batch, device=self.device)
             output = self._scorer(batch)
             if micro_batch is FILLER:
-                _backward_of_nothing(output)
+                backward_of_nothing(output)
             else:
-                _backward(loss(output, batch), output, batch, local)
+                backward(loss(output, batch), output, batch, local)
         gap_max = local.pop("gap_max", 0.0)
         self._ranks.sum_gradients([p for g in self._groups.values() for p in g.parameters.values()])
         of_ranks = self._ranks.gather({**local, "gap_max": gap_max})
@@ -375,30 +366,6 @@ class Learner:
             for parameter in group.parameters.values():
                 parameter.grad = None
         return finite
-
-
-def _backward(
-    loss: LossSum, output: PolicyOutput, batch: TokenBatch, local: dict[str, float]
-) -> None:
-    """Add a micro-batch's gradients to the parameters', and its figures to the others'."""
-    loss.total.backward()
-    local["loss"] += loss.total.item()
-    local["count"] += loss.count
-    for name, value in loss.stats.items():
-        local[name] += value.item()
-    local["entropy"] += output.entropies.detach().sum().item()
-    gaps = (output.logprobs.detach() - batch.sampler_logprobs)[batch.action_mask].abs()
-    local["gap"] += gaps.sum().item()
-    local["num_actions"] += gaps.numel()
-    local["gap_max"] = max(local["gap_max"], gaps.max().item())
-
-
-def _backward_of_nothing(output: PolicyOutput) -> None:
-    """Pass backward as others do, and add 0 to each gradient."""
-    reached = output.logprobs.sum()
-    if output.values is not None:
-        reached = reached + output.values.sum()
-    (reached * 0.0).backward()
 
 
 def _norm_name(group: str) -> str:

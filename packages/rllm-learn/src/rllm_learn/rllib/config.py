@@ -246,20 +246,7 @@ class LLMAlgorithmConfig(PlayersConfig):
         for name in ("num_learners", "num_env_runners", "num_engines"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}")
-        if self.sharding not in SHARDINGS:
-            raise ConfigError(
-                f"sharding must be one of {', '.join(SHARDINGS)}, got {self.sharding!r}"
-            )
-        if self.sharding == "fsdp" and self.num_learners < 2:
-            raise ConfigError(
-                f"sharding='fsdp' splits weights over learners, and num_learners is "
-                f"{self.num_learners}: .learners(num_learners=2) or more, or sharding='replicate'"
-            )
-        if self.sharding == "fsdp" and self.learner_settings.get("muon_learning_rate") is not None:
-            raise ConfigError(
-                "muon_learning_rate is for whole matrices, which sharding='fsdp' splits: leave it "
-                "out, or use sharding='replicate'"
-            )
+        self._check_sharding()
         remote_runners = self.num_env_runners or self.evaluation_num_env_runners
         if remote_runners and self.num_engines == 0:
             raise ConfigError(
@@ -278,6 +265,22 @@ class LLMAlgorithmConfig(PlayersConfig):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} must be above 0, got {getattr(self, name)!r}")
         self.chosen_players()
+
+    def _check_sharding(self) -> None:
+        if self.sharding not in SHARDINGS:
+            raise ConfigError(
+                f"sharding must be one of {', '.join(SHARDINGS)}, got {self.sharding!r}"
+            )
+        if self.sharding == "fsdp" and self.num_learners < 2:
+            raise ConfigError(
+                f"sharding='fsdp' splits weights over learners, and num_learners is "
+                f"{self.num_learners}: .learners(num_learners=2) or more, or sharding='replicate'"
+            )
+        if self.sharding == "fsdp" and self.learner_settings.get("muon_learning_rate") is not None:
+            raise ConfigError(
+                "muon_learning_rate is for whole matrices, which sharding='fsdp' splits: leave it "
+                "out, or use sharding='replicate'"
+            )
 
     def trainer_config(self) -> TrainerConfig:
         """Return the settings as `rllm train` has them.
