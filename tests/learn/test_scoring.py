@@ -156,7 +156,7 @@ def test_logits_never_stand_whole_in_memory_forward_or_backward():
     config = transformers.Qwen3Config(**{**SMALL, "vocab_size": vocabulary})
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     model.get_output_embeddings().requires_grad_(False)  # tied: the table's own gradient is whole
-    batch = collate(random_sequences(40, vocabulary=97))
+    batch = collate(random_sequences(60, vocabulary=97))
     scorer = Scorer(model, max_logits=16 * vocabulary)
     assert scorer.splits_head
     num_sampled = int(batch.action_mask.sum())

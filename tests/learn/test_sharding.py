@@ -25,8 +25,9 @@ from rllm_learn.core.learner import Learner
 from rllm_learn.core.sharding import Pass, part_of, whole
 
 QUICK = ("full", "lora", "fewer sequences than ranks", "bfloat16", "scored first")
-# The models' own norms are in float32, whose rounding Adam's division magnifies.
-TOLERANCE = {"bfloat16": 3e-2, "bfloat16 lora": 3e-2, "unusual": 3e-3}
+# The models' own norms are in float32, whose rounding Adam's division magnifies; in bfloat16 it
+# turns the signs of small gradients, where other sequences share a micro-batch.
+TOLERANCE = {"bfloat16": 0.2, "bfloat16 lora": 0.2, "unusual": 3e-3}
 SMALL = 1e-4
 
 
@@ -55,12 +56,14 @@ def compare(name: str, ranks: list[dict]) -> None:
     first = ranks[0]
     tolerance = TOLERANCE.get(name, SMALL)
     assert all(other["metrics"] == first["metrics"] for other in ranks[1:])
-    assert first["metrics"] == pytest.approx(alone["metrics"], rel=tolerance, abs=1e-5)
+    assert first["metrics"] == pytest.approx(alone["metrics"], rel=tolerance / 10, abs=1e-5)
     assert all(not other["exported"] for other in ranks[1:])
     assert first["exported"].keys() == alone["exported"].keys()
     for key, tensor in alone["exported"].items():
         assert first["exported"][key].dtype == tensor.dtype, key
-        assert torch.allclose(first["exported"][key], tensor, rtol=tolerance, atol=1e-4), key
+        # Neighbouring numbers of bfloat16 are up to 1/128 of their size apart.
+        rounding = 2**-7 if tensor.dtype == torch.bfloat16 else 1e-4
+        assert torch.allclose(first["exported"][key], tensor, rtol=rounding, atol=1e-4), key
     if "state" not in alone:
         return
     own, expected = first["state"]["parameters"], alone["state"]["parameters"]
