@@ -44,10 +44,17 @@ def outcome(learner: Learner, metrics: dict[str, float]) -> dict[str, Any]:
     return {"state": state, "exported": learner.export_weights(), "metrics": metrics}
 
 
-def updated(ranks: Ranks | None, *, wrap: Any = None, count: int = 5, **rule: Any) -> dict:
+def updated(
+    ranks: Ranks | None, *, wrap: Any = None, count: int = 5, adapter: bool = False, **rule: Any
+) -> dict:
     """One update, in double precision."""
     policy = tiny_policy().double()
-    learner = Learner(wrap(policy) if wrap else policy, replace(RULE, **rule), ranks=ranks)
+    learner = Learner(
+        wrap(policy) if wrap else policy,
+        replace(RULE, **rule),
+        exports_adapter=adapter,
+        ranks=ranks,
+    )
     return outcome(learner, learner.update(random_sequences(count), LOSS).metrics)
 
 
@@ -158,6 +165,7 @@ CASES: dict[str, Callable[..., dict]] = {
     "many small micro-batches": partial(updated, wrap=lora, count=9, micro_tokens=1),
     "bfloat16": in_bfloat16,
     "bfloat16 lora": partial(in_bfloat16, wrap=lora),
+    "adapters published": partial(updated, wrap=lora, adapter=True),
     "checkpointed": checkpointed,
     "scored first": scored_first,
     "critic on the trunk": partial(with_critic, shares_trunk=True),

@@ -137,6 +137,9 @@ class Learner:
             self._teacher_scorer = score(teacher.requires_grad_(False))
         self.rule = rule
         self._groups = self._parameter_groups()
+        self.parameters = self._groups["policy"].parameters
+        """What takes the policy's updates, by name."""
+        self.optimizers = self._groups["policy"].optimizers
         self.device = next(policy.parameters()).device
         self.num_updates = 0
         """Optimizer steps so far, skipped ones included: the position in the schedule."""

@@ -27,7 +27,8 @@ class PolicySpec:
     lora_alpha: float = 16.0
     """Adapters are scaled by alpha / rank."""
     dtype: str = "float32"
-    """Of the base weights: `float32`, `bfloat16` or `float16`; adapters are float32 always."""
+    """Of the weights that compute: `float32`, `bfloat16` or `float16`. Adapters are float32 always,
+    and the learner steps float32 copies of trained weights that are not."""
     device: str = "cpu"
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
