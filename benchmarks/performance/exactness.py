@@ -92,6 +92,7 @@ CASES = tuple(
     for dtype in DTYPES
     for padded in (False, True)
     for micro_tokens in MICRO_TOKENS
+    if dtype == "float64" or (not padded and micro_tokens == MICRO_TOKENS[0])
 )
 GROUPS = (
     Group(1, ""),
@@ -113,7 +114,7 @@ def uneven_sequences(count: int, dtype: str) -> list[TokenSequence]:
     rng = np.random.default_rng(0)
     policy = load_policy(PolicySpec(path=TINY, dtype=dtype))
     sequences = []
-    for length in np.clip(rng.lognormal(3.5, 0.8, count), 4, 400).astype(int):
+    for length in np.clip(rng.lognormal(3.0, 0.8, count), 4, 400).astype(int):
         ids = rng.integers(3, 300, length)
         with torch.no_grad():
             logits = policy(input_ids=torch.tensor(ids)[None]).logits[0].log_softmax(-1)

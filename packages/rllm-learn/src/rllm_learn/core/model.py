@@ -160,6 +160,10 @@ def save_policy(
         policy: Any = model
         buffers = {} if has_adapters(model) else policy.state_dict()
         policy.save_pretrained(target, state_dict={**buffers, **state})
+        if not has_adapters(model) and len(set(dtypes.values())) == 1:
+            # Split weights are float32 here, which the written configuration must not say.
+            policy.config.dtype = next(iter(dtypes.values()))
+            policy.config.save_pretrained(target)
 
 
 def _copy(tensor: Tensor) -> Tensor:
