@@ -4,28 +4,102 @@
     OMP_NUM_THREADS=1 uv run python benchmarks/performance/exactness.py vllm
 
 `learners` compares the change of every weight after one update with that of a plain loop over
-sequences and positions, as relative L2 error. `vllm` samples 64 completions of the tiny model and
-scores them by a plain forward pass, before and after changing each kind of weight.
+sequences and positions, as relative L2 error: for a learner alone, for groups that hold copies of
+the weights or split them (FSDP2), and for the plain loop in torch's DDP. It takes some minutes.
+`vllm` samples 64 completions of the tiny model and scores them by a plain forward pass, before and
+after changing each kind of weight.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from types import SimpleNamespace
+import contextlib
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
+import torch.multiprocessing
 
+from results import write_result
 from rllm_agents.models import TINY
 from rllm_agents.types import GenerationRequest, SamplingParams
 from rllm_learn.algorithms import GRPO, GRPOConfig
 from rllm_learn.core.batch import SampledSequence, TokenSequence
-from rllm_learn.core.learner import UpdateRule
+from rllm_learn.core.learner import Learner, UpdateRule
 from rllm_learn.core.model import PolicySpec, load_policy, trainable_parameters
 from rllm_learn.core.optimizer import LearningRate
+from rllm_learn.core.parallel import ProcessGroupRanks, Ranks, share_of
 
-RULE = UpdateRule(learning_rate=LearningRate(1e-3), max_grad_norm=0.5, micro_tokens=200)
+RULE = UpdateRule(learning_rate=LearningRate(1e-3), max_grad_norm=0.5)
+DTYPES = ("float64", "float32")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One policy, and how its batches are cut."""
+
+    lora_rank: int
+    dtype: str
+    padded: bool
+    micro_tokens: int
+
+    @property
+    def spec(self) -> PolicySpec:
+        """Of the tiny model."""
+        return PolicySpec(path=TINY, lora_rank=self.lora_rank, dtype=self.dtype)
+
+    @property
+    def words(self) -> list[str]:
+        """First cells of its row."""
+        policy = f"LoRA r={self.lora_rank}" if self.lora_rank else "all parameters"
+        layout = "padded" if self.padded else "packed"
+        return [policy, self.dtype, layout, f"{self.micro_tokens:,}"]
+
+    def policy(self) -> torch.nn.Module:
+        """Load it; attention that cannot be packed leaves sequences padded."""
+        policy = load_policy(self.spec)
+        if self.padded:
+            model: Any = policy.get_base_model() if self.lora_rank else policy  # pyright: ignore[reportCallIssue]
+            model.set_attn_implementation("eager")
+        return policy
+
+
+@dataclass(frozen=True)
+class Group:
+    """Learners that act as one; none is a learner without a process group."""
+
+    size: int
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """Title of its column."""
+        return f"{self.size} {self.kind}".strip()
+
+    def takes(self, case: Case) -> bool:
+        """Whether the case means something: DDP's loop has sequences one by one."""
+        return self.kind != "DDP" or (not case.padded and case.micro_tokens == MICRO_TOKENS[0])
+
+
+MICRO_TOKENS = (200, 1000)
+CASES = tuple(
+    Case(rank, dtype, padded, micro_tokens)
+    for rank in (8, 0)
+    for dtype in DTYPES
+    for padded in (False, True)
+    for micro_tokens in MICRO_TOKENS
+    if dtype == "float64" or (not padded and micro_tokens == MICRO_TOKENS[0])
+)
+GROUPS = (
+    Group(1, ""),
+    *(Group(size, kind) for size in (2, 4) for kind in ("replicate", "fsdp")),
+    Group(2, "DDP"),
+    Group(0, ""),
+)
 
 
 def main() -> None:
@@ -40,7 +114,7 @@ def uneven_sequences(count: int, dtype: str) -> list[TokenSequence]:
     rng = np.random.default_rng(0)
     policy = load_policy(PolicySpec(path=TINY, dtype=dtype))
     sequences = []
-    for length in np.clip(rng.lognormal(3.5, 0.8, count), 4, 400).astype(int):
+    for length in np.clip(rng.lognormal(3.0, 0.8, count), 4, 400).astype(int):
         ids = rng.integers(3, 300, length)
         with torch.no_grad():
             logits = policy(input_ids=torch.tensor(ids)[None]).logits[0].log_softmax(-1)
@@ -59,64 +133,137 @@ def plain_change(spec: PolicySpec, sequences: list[TokenSequence]) -> dict[str, 
     policy = load_policy(spec)
     parameters = trainable_parameters(policy)
     before = {name: p.detach().clone() for name, p in parameters.items()}
-    optimizer = torch.optim.AdamW(
-        parameters.values(), lr=RULE.learning_rate.peak, betas=RULE.betas, weight_decay=0.0
-    )
-    terms = []
-    for item in sequences:
-        record = item.sampled
-        logits = policy(input_ids=torch.tensor([record.token_ids])).logits[0].log_softmax(-1)
-        for t, is_sampled in enumerate(record.action_mask):
-            if is_sampled:
-                ratio = (logits[t - 1, record.token_ids[t]] - record.logprobs[t]).exp()
-                advantage = item.advantages[t]
-                terms.append(-torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage))
+    optimizer = plain_optimizer(parameters)
+    terms = [term for item in sequences for term in plain_terms(policy, item)]
     torch.stack(terms).mean().backward()
     torch.nn.utils.clip_grad_norm_(parameters.values(), RULE.max_grad_norm)
     optimizer.step()
     return {name: p.detach() - before[name] for name, p in parameters.items()}
 
 
+def plain_optimizer(parameters: Mapping[str, torch.nn.Parameter]) -> torch.optim.Optimizer:
+    """AdamW with the rule's settings."""
+    return torch.optim.AdamW(
+        parameters.values(), lr=RULE.learning_rate.peak, betas=RULE.betas, weight_decay=0.0
+    )
+
+
+def plain_terms(policy: torch.nn.Module, item: TokenSequence) -> list[torch.Tensor]:
+    """PPO's clipped term of each sampled token of a sequence, from whole logits."""
+    record = item.sampled
+    logits = policy(input_ids=torch.tensor([record.token_ids])).logits[0].log_softmax(-1)
+    terms = []
+    for t, is_sampled in enumerate(record.action_mask):
+        if is_sampled:
+            ratio = (logits[t - 1, record.token_ids[t]] - record.logprobs[t]).exp()
+            advantage = item.advantages[t]
+            terms.append(-torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage))
+    return terms
+
+
 def compare_learners() -> None:
-    """Print errors for 0, 1 and 2 learners, LoRA and full, double and single precision."""
-    import ray
+    """Print and write errors by policy, layout and micro-batch, over the groups of learners."""
+    sequences = {dtype: uneven_sequences(33, dtype) for dtype in DTYPES}
+    # Processes are forked before this one computes gradients, which torch allows no fork after.
+    found = {group.name: changes_of(group, sequences) for group in GROUPS}
+    expected = {
+        (case.lora_rank, case.dtype): plain_change(case.spec, sequences[case.dtype])
+        for case in CASES
+    }
+    errors: dict[Case, dict[str, float]] = {case: {} for case in CASES}
+    for name, changes in found.items():
+        for case, change in changes.items():
+            errors[case][name] = relative_error(change, expected[case.lora_rank, case.dtype])
+    names = [group.name for group in GROUPS]
+    print("| policy | precision | layout | micro-batch | " + " | ".join(names) + " |")
+    print("|---" * (len(names) + 4) + "|")
+    rows = []
+    for case, of_case in errors.items():
+        figures = [of_case.get(name) for name in names]
+        cells = ["" if error is None else f"{error:.1e}" for error in figures]
+        print(f"| {' | '.join(case.words)} | {' | '.join(cells)} |")
+        rows.append({"case": case.words, "errors": of_case})
+    write_result("exactness", {"sequences": 33, "groups": names}, {"rows": rows})
 
-    from rllm_learn.rllib import LLMLearnerGroup
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    print("| policy | precision | 0 learners | 1 learner | 2 learners |\n|---|---|---|---|---|")
-    for rank, name in ((8, "LoRA r=8"), (0, "all parameters")):
-        for dtype in ("float64", "float32"):
-            spec = PolicySpec(path=TINY, lora_rank=rank, dtype=dtype)
-            sequences = uneven_sequences(33, dtype)
-            expected = plain_change(spec, sequences)
-            errors = []
-            for num_learners in (0, 1, 2):
-                config = SimpleNamespace(
-                    num_learners=num_learners,
-                    init_timeout_s=120.0,
-                    collective_timeout_s=60.0,
-                    snapshot_every_updates=1,
-                )
-                group = LLMLearnerGroup(
-                    config=config,
-                    spec=spec,
-                    rule=RULE,
-                    exports_adapter=False,
-                    torch_threads=1,
-                    actor_options=[{"num_cpus": 0.5}] * num_learners,
-                )
-                before = group.state_dict()["parameters"]
-                before = {n: p.clone() for n, p in before.items()}
-                group.update(sequences, GRPO(GRPOConfig()).loss)
-                after = group.state_dict()["parameters"]
-                group.shutdown()
-                wrong = sum(
-                    float((after[n] - before[n] - d).norm() ** 2) for n, d in expected.items()
-                )
-                size = sum(float(d.norm() ** 2) for d in expected.values())
-                errors.append((wrong / size) ** 0.5)
-            print(f"| {name} | {dtype} | " + " | ".join(f"{e:.1e}" for e in errors) + " |")
+def changes_of(
+    group: Group, sequences: dict[str, list[TokenSequence]]
+) -> dict[Case, dict[str, torch.Tensor]]:
+    """Run the cases of a group of learners; return how each changed the weights."""
+    cases = [case for case in CASES if group.takes(case)]
+    if group.size == 0:
+        return {case: learner_change(case, sequences[case.dtype], None) for case in cases}
+    with tempfile.TemporaryDirectory() as place:
+        torch.multiprocessing.start_processes(
+            _on_rank, args=(group, cases, sequences, place), nprocs=group.size, start_method="fork"
+        )
+        return dict(zip(cases, torch.load(f"{place}/changes.pt"), strict=True))
+
+
+def _on_rank(
+    rank: int,
+    group: Group,
+    cases: list[Case],
+    sequences: dict[str, list[TokenSequence]],
+    place: str,
+) -> None:
+    torch.set_num_threads(1)
+    ranks = ProcessGroupRanks(
+        rank=rank,
+        size=group.size,
+        address=f"file://{place}/rendezvous",
+        device=torch.device("cpu"),
+        timeout_seconds=600,
+        sharding="fsdp" if group.kind == "fsdp" else "replicate",
+    )
+    change = ddp_change if group.kind == "DDP" else learner_change
+    changes = [change(case, sequences[case.dtype], ranks) for case in cases]
+    if rank == 0:
+        torch.save(changes, f"{place}/changes.pt")
+    ranks.close()
+
+
+def learner_change(
+    case: Case, sequences: list[TokenSequence], ranks: Ranks | None
+) -> dict[str, torch.Tensor]:
+    """Change of each weight by one update of a learner."""
+    policy = case.policy()
+    before = {name: p.detach().clone() for name, p in trainable_parameters(policy).items()}
+    rule = replace(RULE, micro_tokens=case.micro_tokens)
+    learner = Learner(policy, rule, ranks=ranks)
+    learner.update(sequences, GRPO(GRPOConfig()).loss)
+    after = learner.state_dict()["parameters"]
+    return {name: after[name] - p for name, p in before.items() if after[name].numel()}
+
+
+def ddp_change(case: Case, sequences: list[TokenSequence], ranks: Ranks) -> dict[str, torch.Tensor]:
+    """Change of each weight by a plain loop in torch's DistributedDataParallel.
+
+    DDP averages over ranks, so that each rank's sum is multiplied by their number and divided by
+    the count of all; it exchanges gradients in the backward pass of the last sequence alone.
+    """
+    policy = case.policy()
+    parameters = trainable_parameters(policy)
+    before = {name: p.detach().clone() for name, p in parameters.items()}
+    optimizer = plain_optimizer(parameters)
+    parallel = torch.nn.parallel.DistributedDataParallel(policy)
+    count = sum(item.sampled.num_actions for item in sequences)
+    share = share_of(sequences, ranks)
+    for index, item in enumerate(share):
+        waits = index < len(share) - 1
+        with parallel.no_sync() if waits else contextlib.nullcontext():
+            total = torch.stack(plain_terms(parallel, item)).sum()
+            (total * ranks.size / count).backward()
+    torch.nn.utils.clip_grad_norm_(parameters.values(), RULE.max_grad_norm)
+    optimizer.step()
+    return {name: p.detach() - before[name] for name, p in parameters.items()}
+
+
+def relative_error(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> float:
+    """Relative L2 distance of two changes of the same weights."""
+    assert found.keys() == expected.keys()
+    wrong = sum(float((found[name] - d).norm() ** 2) for name, d in expected.items())
+    return (wrong / sum(float(d.norm() ** 2) for d in expected.values())) ** 0.5
 
 
 def compare_vllm() -> None:

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -62,7 +63,11 @@ def reward(result: dict[str, Any]) -> float:
 
 
 def learner_group(
-    spec: PolicySpec, rule: UpdateRule, num_learners: int, teacher: PolicySpec | None = None
+    spec: PolicySpec,
+    rule: UpdateRule,
+    num_learners: int,
+    teacher: PolicySpec | None = None,
+    sharding: str = "replicate",
 ) -> LLMLearnerGroup:
     config = SimpleNamespace(
         num_learners=num_learners,
@@ -70,6 +75,7 @@ def learner_group(
         collective_timeout_s=60.0,
         hang_timeout_s=60.0,
         snapshot_every_updates=1,
+        sharding=sharding,
     )
     options = [{"num_cpus": 0.5}] * num_learners
     return LLMLearnerGroup(
@@ -84,9 +90,12 @@ def learner_group(
     )
 
 
-@pytest.mark.parametrize("num_learners", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("num_learners", "sharding"),
+    [(0, "replicate"), (1, "replicate"), (2, "replicate"), (2, "fsdp")],
+)
 def test_an_update_equals_a_plain_loop_whatever_the_number_of_learners(
-    cluster: None, tmp_path: Path, num_learners: int
+    cluster: None, tmp_path: Path, num_learners: int, sharding: str
 ) -> None:
     tiny_policy().double().save_pretrained(tmp_path)
     tiny_policy(5).double().save_pretrained(tmp_path / "teacher")
@@ -97,16 +106,21 @@ def test_an_update_equals_a_plain_loop_whatever_the_number_of_learners(
     plain = load_policy(spec)
     before = {name: p.detach().clone() for name, p in plain.named_parameters()}
     plain_update(plain, sequences, rule)
-    group = learner_group(spec, rule, num_learners, teacher)
+    group = learner_group(spec, rule, num_learners, teacher, sharding)
     try:
         group.update(sequences, LOSS)
         kinds = {"policy", "reference", "teacher"}
         scores = group.score([item.sampled for item in sequences], kinds)
         states = group.foreach_learner(lambda learner: learner.state_dict()["parameters"])
         exported = group.export_weights()
+        group.save_policy(tmp_path / "written")
     finally:
         group.shutdown()
     assert len(states) == max(num_learners, 1)
+    if sharding == "fsdp":
+        states = states[:1]  # the others helped to gather it
+    written = dict(load_policy(replace(spec, path=tmp_path / "written")).named_parameters())
+    assert all(torch.equal(written[name], states[0][name]) for name in written)
     for item, score in zip(sequences, scores, strict=True):
         for model, found in (
             (plain, score.policy),

@@ -195,3 +195,15 @@ def test_playing_ahead_of_the_learner_is_refused():
     config = GRPOConfig().environment("rllm/Arithmetic-v0").rollout(max_staleness=1)
     with pytest.raises(ConfigError, match="max_staleness=1 is of `rllm train`"):
         config.trainer_config()
+
+
+def test_weights_are_split_over_two_learners_or_more():
+    config().learners(num_learners=2, sharding="fsdp").validate()
+    assert config().learners(num_learners=2, sharding="fsdp").copy().sharding == "fsdp"
+    with pytest.raises(ConfigError, match="num_learners is 1"):
+        config().learners(num_learners=1, sharding="fsdp").validate()
+    with pytest.raises(ConfigError, match="muon_learning_rate is for whole matrices"):
+        split = config().learners(num_learners=2, sharding="fsdp").lora(rank=0)
+        split.training(muon_learning_rate=0.02).validate()
+    with pytest.raises(ConfigError, match="one of replicate, fsdp, got 'zero3'"):
+        config().learners(num_learners=2, sharding="zero3").validate()

@@ -9,6 +9,8 @@ import pytest
 import torch
 import transformers
 from learn_fakes import random_sequences, tiny_policy
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from rllm_learn.core.batch import collate
 from rllm_learn.core.scoring import Scorer
@@ -131,3 +133,63 @@ def test_gradient_checkpointing_keeps_the_gradients():
     Scorer(reference)(batch).logprobs.sum().backward()
     pairs = zip(policy.parameters(), reference.parameters(), strict=True)
     assert all(torch.allclose(a.grad, b.grad, atol=1e-12) for a, b in pairs)
+
+
+class LargestTensor(TorchDispatchMode):
+    """Notes how many numbers the largest tensor has that any operation makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                self.numel = max(self.numel, tensor.numel())
+        return result
+
+
+def test_logits_never_stand_whole_in_memory_forward_or_backward():
+    torch.manual_seed(0)
+    vocabulary = 4096
+    config = transformers.Qwen3Config(**{**SMALL, "vocab_size": vocabulary})
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    model.get_output_embeddings().requires_grad_(False)  # tied: the table's own gradient is whole
+    batch = collate(random_sequences(60, vocabulary=97))
+    scorer = Scorer(model, max_logits=16 * vocabulary)
+    assert scorer.splits_head
+    num_sampled = int(batch.action_mask.sum())
+    with LargestTensor() as seen:
+        output = scorer(batch)
+        (output.logprobs.sum() + output.entropies.sum()).backward()
+    assert num_sampled > 10 * 16
+    # The table itself is the largest: 4096 x 32, twice a chunk of 16 x 4096.
+    assert seen.numel == vocabulary * SMALL["hidden_size"]
+    whole = Scorer(model)
+    with LargestTensor() as seen:
+        whole(batch).logprobs.sum().backward()
+    assert seen.numel == num_sampled * vocabulary
+
+
+def test_gradient_checkpointing_keeps_less_than_half_of_the_activations():
+    torch.manual_seed(0)
+    config = transformers.Qwen3Config(**{**SMALL, "num_hidden_layers": 6})
+    kept = []
+    for checkpointing in (False, True):
+        policy = transformers.AutoModelForCausalLM.from_config(config)
+        if checkpointing:
+            policy.gradient_checkpointing_enable({"use_reentrant": False})
+        scorer = Scorer(policy.train(checkpointing))
+        sizes = {}
+
+        def note(tensor, sizes=sizes):
+            sizes[tensor.data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            output = scorer(collate(random_sequences(20, vocabulary=97)))
+        weights = {p.data_ptr() for p in policy.parameters()}
+        kept.append(sum(size for place, size in sizes.items() if place not in weights))
+        output.logprobs.sum().backward()
+    assert kept[1] < 0.5 * kept[0]

@@ -279,6 +279,10 @@ def select_rows(record: Record, rows: Sequence[int], num_rows: int) -> Record:
     return replace(record, **changes)
 
 
+FILLER = [TokenSequence(SampledSequence((0, 0), (False, True), (0.0, 0.0)), (0.0, 0.0))]
+"""A micro-batch of nothing to learn from, for a rank that has to pass as often as others."""
+
+
 def make_micro_batches(
     sequences: Sequence[TokenSequence], micro_tokens: int, *, packed: bool = False
 ) -> list[list[TokenSequence]]:

@@ -23,6 +23,10 @@ class CriticRule:
     """Of the head, and of the critic's own trunk."""
 
 
+class ValueHead(nn.Linear):
+    """From a hidden state to one value, in float32 at least."""
+
+
 class Critic(nn.Module):
     """A linear head on the last hidden states of a trunk.
 
@@ -55,7 +59,7 @@ class Critic(nn.Module):
             frozen = {id(p): p for p in decoder.parameters() if not p.requires_grad}
             self.trunk = copy.deepcopy(decoder, frozen)
         first = next(decoder.parameters())
-        self.head = nn.Linear(
+        self.head = ValueHead(
             model.config.get_text_config().hidden_size,
             1,
             device=first.device,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from rllm_learn.core.batch import (
+    FILLER,
     SampledSequence,
     Scores,
     TokenBatch,
@@ -27,11 +30,13 @@ from rllm_learn.core.model import (
     adapter_weights,
     has_adapters,
     merged_weights,
+    save_policy,
     trainable_parameters,
     without_adapters,
 )
-from rllm_learn.core.optimizer import LearningRate, Optimizers, ParameterGroup
+from rllm_learn.core.optimizer import LearningRate, ParameterGroup
 from rllm_learn.core.parallel import Ranks, SingleRank, share_of
+from rllm_learn.core.passes import as_often_as_others, backward, backward_of_nothing
 from rllm_learn.core.scoring import Scorer
 
 LossFunction: TypeAlias = Callable[[PolicyOutput, TokenBatch], LossSum]
@@ -100,10 +105,16 @@ class Learner:
             teacher: A causal language model with the same vocabulary, on the policy's device, that
                 `score` may be asked for; it is never changed.
             ranks: The group that this learner is one of; None: it learns alone. All ranks start
-                from the same policy and rule, and stay equal.
+                from the same policy and rule, and stay equal. Where they split weights, models may
+                be given on the CPU, however large.
+
+        Raises:
+            ValueError: Muon, whose steps are of whole matrices, is to learn weights that are split.
         """
         self.policy = policy
         self._ranks = ranks or SingleRank()
+        if self.shards and rule.muon_learning_rate is not None:
+            raise ValueError("Muon steps whole matrices, which ranks with split weights lack")
         self._exports_adapter = exports_adapter
         self._reference: nn.Module | None = None
         if keeps_reference and not has_adapters(policy):
@@ -112,40 +123,38 @@ class Learner:
         """Learns values, where the rule has a critic."""
         if rule.critic is not None:
             self.critic = Critic(policy, shares_trunk=rule.critic.shares_trunk)
-        self._scorer = Scorer(policy, temperature=rule.temperature, critic=self.critic)
+        self._dtypes = {name: p.dtype for name, p in trainable_parameters(policy).items()}
+        score: Callable[..., Scorer] = functools.partial(
+            Scorer, temperature=rule.temperature, shard=self._ranks.shard
+        )
+        self._scorer = score(policy, critic=self.critic)
         self._reference_scorer = self._scorer
         if self._reference is not None:
-            self._reference_scorer = Scorer(self._reference, temperature=rule.temperature)
+            self._reference_scorer = score(self._reference)
         self._keeps_reference = keeps_reference
         self._teacher_scorer: Scorer | None = None
         if teacher is not None:
-            self._teacher_scorer = Scorer(
-                teacher.requires_grad_(False), temperature=rule.temperature
-            )
+            self._teacher_scorer = score(teacher.requires_grad_(False))
         self.rule = rule
-        self.parameters = trainable_parameters(policy)
-        self.device = next(iter(self.parameters.values())).device
-        self.optimizers = Optimizers(
-            self.parameters,
-            betas=rule.betas,
-            weight_decay=rule.weight_decay,
-            muon_learning_rate=rule.muon_learning_rate,
-        )
-        self._groups = {
-            "policy": ParameterGroup(self.parameters, rule.learning_rate, self.optimizers)
-        }
-        if rule.critic is not None and self.critic is not None:
-            own = trainable_parameters(self.critic)
-            optimizers = Optimizers(own, betas=rule.betas, weight_decay=rule.weight_decay)
-            self._groups["critic"] = ParameterGroup(own, rule.critic.learning_rate, optimizers)
+        self._groups = self._parameter_groups()
+        self.parameters = self._groups["policy"].parameters
+        """What takes the policy's updates, by name."""
+        self.optimizers = self._groups["policy"].optimizers
+        self.device = next(policy.parameters()).device
         self.num_updates = 0
         """Optimizer steps so far, skipped ones included: the position in the schedule."""
+
+    @property
+    def shards(self) -> bool:
+        """Whether weights are split over ranks: then all ranks call each method, equally often."""
+        return self._ranks.shards
 
     @torch.no_grad()
     def score(self, sequences: Sequence[SampledSequence], kinds: Collection[str]) -> list[Scores]:
         """Return what policy, reference, teacher or critic say of sequences, in their order.
 
-        A learner scores all sequences that it is given, also one of several ranks.
+        A learner scores all sequences that it is given, also one of several ranks. Where weights
+        are split, ranks may be given different ones, or none, but all have to be asked.
 
         Args:
             sequences: In any order.
@@ -164,9 +173,12 @@ class Learner:
         wrapped = [TokenSequence(s, advantages=(0.0,) * len(s.token_ids)) for s in sequences]
         position = {id(item): index for index, item in enumerate(wrapped)}
         packed = self._scorer.packs
-        for micro_batch in make_micro_batches(wrapped, self.rule.micro_tokens, packed=packed):
+        cut = make_micro_batches(wrapped, self.rule.micro_tokens, packed=packed)
+        for micro_batch in as_often_as_others(cut, self._ranks):
             batch = collate(micro_batch, device=self.device)
             for kind, scores in self._predict(batch, kinds).items():
+                if micro_batch is FILLER:
+                    continue
                 rows = scores.tolist()
                 for item, row in zip(micro_batch, rows, strict=True):
                     found[position[id(item)]][kind] = tuple(row[: len(item)])
@@ -230,21 +242,44 @@ class Learner:
         """Return what differs from the model as loaded.
 
         Returns:
-            Merged weights under the loaded model's names, or the adapters' under peft's.
+            Merged weights under the loaded model's names, or the adapters' under peft's. Where
+            weights are split, on the CPU on rank 0, and empty on others.
         """
         if self._exports_adapter:
-            return adapter_weights(self.policy)
-        return dict(merged_weights(self.policy))
+            weights: Iterable[tuple[str, Tensor]] = adapter_weights(self.policy).items()
+        else:
+            weights = merged_weights(self.policy)
+        found = {}
+        for name, tensor in weights:
+            own = tensor.to(self._dtypes.get(name, tensor.dtype))
+            if self._answers:
+                found[name] = own.cpu() if self.shards else own
+        return found
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that the next update depends on, besides the frozen weights."""
-        state = {"num_updates": self.num_updates, **self._groups["policy"].state_dict()}
-        if "critic" in self._groups:
-            state["critic"] = self._groups["critic"].state_dict()
+        """Return all that the next update depends on, besides the frozen weights.
+
+        Returns:
+            Whole tensors on the CPU, whatever the number of ranks, so that another number of them
+            goes on from it. Where weights are split, rank 0 has them, and tensors of others are
+            empty.
+        """
+        groups = {name: g.state_dict(keeps=self._answers) for name, g in self._groups.items()}
+        state = {"num_updates": self.num_updates, **groups["policy"]}
+        if "critic" in groups:
+            state["critic"] = groups["critic"]
         return state
 
+    def save_policy(self, target: Path) -> None:
+        """Write the policy as `save_pretrained` does; of several ranks the first writes.
+
+        Args:
+            target: Directory.
+        """
+        save_policy(self.policy, target, dtypes=self._dtypes, writes=self._ranks.rank == 0)
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned.
+        """Restore what `state_dict` returned, whole on every rank.
 
         Raises:
             ValueError: The state is of another model or another set of trained parameters, or of a
@@ -259,6 +294,28 @@ class Learner:
         if self.critic is not None:
             self._groups["critic"].load_state_dict(state["critic"])
         self.num_updates = state["num_updates"]
+
+    @property
+    def _answers(self) -> bool:
+        """Whether this rank is one that has whole weights to return."""
+        return self._ranks.rank == 0 or not self.shards
+
+    def _parameter_groups(self) -> dict[str, ParameterGroup]:
+        """Return what learns, with its optimizers."""
+        rule = self.rule
+        shared: dict[str, Any] = {"betas": rule.betas, "weight_decay": rule.weight_decay}
+        groups = {
+            "policy": ParameterGroup(
+                trainable_parameters(self.policy),
+                rule.learning_rate,
+                muon_learning_rate=rule.muon_learning_rate,
+                **shared,
+            )
+        }
+        if rule.critic is not None and self.critic is not None:
+            own = trainable_parameters(self.critic)
+            groups["critic"] = ParameterGroup(own, rule.critic.learning_rate, **shared)
+        return groups
 
     def _minibatches(self, sequences: Sequence[TokenSequence]) -> Iterator[list[TokenSequence]]:
         size = self.rule.minibatch_sequences or len(sequences)
@@ -278,24 +335,17 @@ class Learner:
         Gradients of sums are added up over micro-batches and divided once by the total count.
         """
         local: dict[str, float] = defaultdict(float)
-        gap_max = 0.0
         share = share_of(minibatch, self._ranks)
         packed = self._scorer.packs
-        for micro_batch in make_micro_batches(share, self.rule.micro_tokens, packed=packed):
+        cut = make_micro_batches(share, self.rule.micro_tokens, packed=packed)
+        for micro_batch in as_often_as_others(cut, self._ranks):
             batch = collate(micro_batch, device=self.device)
             output = self._scorer(batch)
-            loss_sum = loss(output, batch)
-            loss_sum.total.backward()
-            local["loss"] += loss_sum.total.item()
-            local["count"] += loss_sum.count
-            for name, value in loss_sum.stats.items():
-                local[name] += value.item()
-            local["entropy"] += output.entropies.detach().sum().item()
-            gaps = (output.logprobs.detach() - batch.sampler_logprobs)[batch.action_mask]
-            local["gap"] += gaps.abs().sum().item()
-            local["divergence"] += (gaps.expm1() - gaps).sum().item()
-            local["num_actions"] += gaps.numel()
-            gap_max = max(gap_max, gaps.abs().max().item())
+            if micro_batch is FILLER:
+                backward_of_nothing(output)
+            else:
+                backward(loss(output, batch), output, batch, local)
+        gap_max = local.pop("gap_max", 0.0)
         self._ranks.sum_gradients([p for g in self._groups.values() for p in g.parameters.values()])
         of_ranks = self._ranks.gather({**local, "gap_max": gap_max})
         total: dict[str, float] = defaultdict(float)

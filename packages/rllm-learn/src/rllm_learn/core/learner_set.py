@@ -53,9 +53,13 @@ class LearnerSet:
     def score(self, sequences: Sequence[SampledSequence], kinds: Collection[str]) -> list[Scores]:
         """Return what each sequence's own policy, or its reference, says of it, in their order."""
         found: dict[int, Scores] = {}
-        for name, indices in self._dealt([s.adapter for s in sequences]).items():
-            own = [sequences[i] for i in indices]
-            found.update(zip(indices, self.learners[name].score(own, kinds), strict=True))
+        dealt = self._dealt([s.adapter for s in sequences])
+        for name, learner in self.learners.items():
+            # Other ranks may have sequences of a policy that this one has none of.
+            if name in dealt or learner.shards:
+                indices = dealt.get(name, [])
+                own = [sequences[i] for i in indices]
+                found.update(zip(indices, learner.score(own, kinds), strict=True))
         return [found[index] for index in range(len(sequences))]
 
     def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:
@@ -154,8 +158,7 @@ def save_policies(learner: Any, target: Path) -> None:
         target: Directory.
     """
     if not isinstance(learner, LearnerSet):
-        learner.policy.save_pretrained(target)
+        learner.save_policy(target)
         return
     for name, own in learner.learners.items():
-        policy: Any = own.policy
-        policy.save_pretrained(target / name if len(learner.learners) > 1 else target)
+        own.save_policy(target / name if len(learner.learners) > 1 else target)

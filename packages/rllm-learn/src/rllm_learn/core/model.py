@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,8 @@ import peft
 import torch
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM
+
+from rllm_learn.core.sharding import whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class PolicySpec:
     lora_alpha: float = 16.0
     """Adapters are scaled by alpha / rank."""
     dtype: str = "float32"
-    """Of the base weights: `float32`, `bfloat16` or `float16`; adapters are float32 always."""
+    """Of the weights that compute: `float32`, `bfloat16` or `float16`. Adapters are float32 always,
+    and the learner steps float32 copies of trained weights that are not."""
     device: str = "cpu"
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
@@ -93,21 +96,24 @@ def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
     With LoRA that is W + (alpha / r) B A of each adapted layer, computed in float32; without it,
     every trainable parameter. A sampler that copies these holds the policy's weights exactly.
+    Where weights are split over ranks, one tensor after the other is gathered, on all of them.
 
     Yields:
         Name, and a tensor that shares no memory with the model.
     """
     if not isinstance(model, peft.PeftModel):
         for name, parameter in trainable_parameters(model).items():
-            yield name, parameter.detach().clone()
+            yield name, _copy(parameter)
         return
     for name, module in model.get_base_model().named_modules():
         # Only linear layers are adapted (`target_modules="all-linear"`), so this finds them all.
         if isinstance(module, peft.tuners.lora.Linear):
             base: Any = module.get_base_layer()
-            merged = base.weight.detach().float()
+            merged = whole(base.weight.detach()).float()
             for adapter in module.active_adapters:
-                merged = merged + module.get_delta_weight(adapter).detach().float()
+                down, up = module.lora_A[adapter].weight, module.lora_B[adapter].weight
+                product = whole(up.detach()) @ whole(down.detach())
+                merged = merged + (product * module.scaling[adapter]).float()
             yield f"{name}.weight", merged.to(base.weight.dtype)
 
 
@@ -123,7 +129,47 @@ def adapter_weights(model: nn.Module) -> dict[str, Tensor]:
     if not isinstance(model, peft.PeftModel):
         raise ValueError("the policy has no LoRA adapters; train with model.lora_rank above 0")
     state = peft.get_peft_model_state_dict(model)
-    return {name: tensor.detach().clone() for name, tensor in state.items()}
+    return {name: _copy(tensor) for name, tensor in state.items()}
+
+
+def save_policy(
+    model: nn.Module, target: Path, *, dtypes: Mapping[str, torch.dtype], writes: bool = True
+) -> None:
+    """Write a policy as `save_pretrained` does: with LoRA the adapters, else the whole model.
+
+    Args:
+        model: As `load_policy` made it; its weights may be split over ranks, which then all call.
+        target: Directory.
+        dtypes: Of trained parameters by name, as they are to be written.
+        writes: False only helps other ranks to gather.
+    """
+    state: dict[str, Tensor] = {}
+    held: dict[int, Tensor] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if has_adapters(model) and not parameter.requires_grad:
+            continue
+        # Tied weights stay one tensor, so that they are written once.
+        if id(parameter) not in held:
+            found = whole(parameter.detach())
+            held[id(parameter)] = found.to(dtypes.get(name, found.dtype)).cpu() if writes else found
+        if writes:
+            state[name] = held[id(parameter)]
+        else:
+            held[id(parameter)] = torch.empty(0)
+    if writes:
+        policy: Any = model
+        buffers = {} if has_adapters(model) else policy.state_dict()
+        policy.save_pretrained(target, state_dict={**buffers, **state})
+        if not has_adapters(model) and len(set(dtypes.values())) == 1:
+            # Split weights are float32 here, which the written configuration must not say.
+            policy.config.dtype = next(iter(dtypes.values()))
+            policy.config.save_pretrained(target)
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    """Return a whole tensor that shares no memory."""
+    found = whole(tensor.detach())
+    return found.clone() if found.data_ptr() == tensor.data_ptr() else found
 
 
 def adapter_config(spec: PolicySpec) -> dict[str, Any]:

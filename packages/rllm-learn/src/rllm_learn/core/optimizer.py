@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from rllm_learn.core.precision import MasterWeights
+from rllm_learn.core.sharding import part_of, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +91,24 @@ class Optimizers:
                 group["lr"] = rate
             optimizer.step()
 
-    def state_dict(self) -> list[dict]:
-        """Return the state of each optimizer."""
-        return [optimizer.state_dict() for optimizer in self.all]
+    def state_dict(self, *, keeps: bool = True) -> list[dict]:
+        """Return the state of each optimizer, on the CPU.
+
+        Args:
+            keeps: False returns it without averages: this rank only helps others to gather them.
+        """
+        return [_mapped(o.state_dict(), lambda _, t: _gathered(t, keeps)) for o in self.all]
 
     def load_state_dict(self, states: list[dict]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore what `state_dict` returned, whole on every rank."""
         for optimizer, state in zip(self.all, states, strict=True):
-            optimizer.load_state_dict(state)
+            held = [p for group in optimizer.param_groups for p in group["params"]]
+
+            def own(index: int, tensor: Tensor, held: list[nn.Parameter] = held) -> Tensor:
+                # The number of steps is a tensor of another shape, and the same on every rank.
+                return part_of(tensor, held[index]) if tensor.ndim else tensor
+
+            optimizer.load_state_dict(_mapped(state, own))
 
 
 class ParameterGroup:
@@ -108,40 +121,56 @@ class ParameterGroup:
         self,
         parameters: Mapping[str, nn.Parameter],
         learning_rate: LearningRate,
-        optimizers: Optimizers,
+        *,
+        betas: tuple[float, float],
+        weight_decay: float,
+        muon_learning_rate: float | None = None,
     ):
-        """Take them.
+        """Take them, and make their optimizers.
 
         Args:
             parameters: By name.
             learning_rate: Over the updates.
-            optimizers: Of these parameters.
+            betas: See `Optimizers`.
+            weight_decay: See `Optimizers`.
+            muon_learning_rate: See `Optimizers`.
         """
-        self.parameters = dict(parameters)
+        self._masters = MasterWeights(parameters)
+        self.parameters = self._masters.parameters
+        """What takes the updates: float32 copies of weights in low precision."""
         self.learning_rate = learning_rate
-        self.optimizers = optimizers
+        self.optimizers = Optimizers(
+            self.parameters,
+            betas=betas,
+            weight_decay=weight_decay,
+            muon_learning_rate=muon_learning_rate,
+        )
 
     def normalize(self, count: float, max_norm: float) -> float:
         """Divide the gradients by a count and scale them down to a 2-norm.
 
         Returns:
-            Their norm before it was bounded.
+            Their norm before it was bounded, over the parts of all ranks.
         """
         for parameter in self.parameters.values():
             if parameter.grad is not None:
                 parameter.grad.div_(count)
-        return nn.utils.clip_grad_norm_(list(self.parameters.values()), max_norm).item()
+        norm = nn.utils.clip_grad_norm_(list(self.parameters.values()), max_norm)
+        return whole(norm).item()
 
     def step(self, update: int) -> None:
         """Apply the gradients at the rate of an update."""
         self.optimizers.step(self.learning_rate.at(update), peak=self.learning_rate.peak)
+        self._masters.publish()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return parameters and the optimizers' state."""
-        return {
-            "parameters": {name: p.detach().cpu() for name, p in self.parameters.items()},
-            "optimizers": self.optimizers.state_dict(),
-        }
+    def state_dict(self, *, keeps: bool = True) -> dict[str, Any]:
+        """Return parameters and the optimizers' state, whole, on the CPU.
+
+        Args:
+            keeps: False returns them empty: this rank only helps others to gather them.
+        """
+        parameters = {name: _gathered(p.detach(), keeps) for name, p in self.parameters.items()}
+        return {"parameters": parameters, "optimizers": self.optimizers.state_dict(keeps=keeps)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what `state_dict` returned.
@@ -162,5 +191,25 @@ class ParameterGroup:
                     f"{name} has shape {tuple(parameter.shape)} here and "
                     f"{tuple(saved[name].shape)} in the state"
                 )
-            parameter.data.copy_(saved[name])
+            parameter.data.copy_(part_of(saved[name].to(parameter.dtype), parameter))
+        self._masters.publish()
         self.optimizers.load_state_dict(state["optimizers"])
+
+
+def _gathered(tensor: Tensor, keeps: bool) -> Tensor:
+    found = whole(tensor)
+    return found.cpu() if keeps else torch.empty(0)
+
+
+def _mapped(state: dict[str, Any], change: Callable[[int, Tensor], Tensor]) -> dict[str, Any]:
+    """Return an optimizer's state with each tensor changed, given its parameter's index."""
+    return {
+        **state,
+        "state": {
+            index: {
+                key: change(index, value) if isinstance(value, Tensor) else value
+                for key, value in own.items()
+            }
+            for index, own in state["state"].items()
+        },
+    }

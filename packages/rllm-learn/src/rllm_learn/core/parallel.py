@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
 
 from rllm_learn.core.batch import TokenSequence
+from rllm_learn.core.sharding import Pass, shard
 
 _BUCKET_ELEMENTS = 32 * 2**20
 """Most numbers of one collective: bounds the copy that it takes."""
@@ -38,12 +41,22 @@ class Ranks(Protocol):
         """Return the figures of all ranks, in the order of ranks."""
         ...
 
+    @property
+    def shards(self) -> bool:
+        """Whether weights are split over ranks, which then have to pass equally often."""
+        ...
+
+    def shard(self, module: Pass) -> None:
+        """Split a module's weights over ranks, where that is what these ranks do."""
+        ...
+
 
 class SingleRank:
     """A learner alone: its sums are the sums."""
 
     rank = 0
     size = 1
+    shards = False
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Leave gradients as they are."""
@@ -51,6 +64,23 @@ class SingleRank:
     def gather(self, figures: dict[str, float]) -> list[dict[str, float]]:
         """Return the figures, in a list."""
         return [figures]
+
+    def shard(self, module: Pass) -> None:
+        """Leave the weights whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """A process group that ranks join. Made where learners are started."""
+
+    size: int
+    """Number of ranks, at least 1."""
+    address: str
+    """Where rank 0 listens, as "tcp://host:port"."""
+    timeout_seconds: float
+    """After which a rank that waits for others gives up."""
+    sharding: Literal["replicate", "fsdp"] = "replicate"
+    """Whether each rank holds all weights, or a part of each (FSDP2)."""
 
 
 class ProcessGroupRanks:
@@ -64,6 +94,7 @@ class ProcessGroupRanks:
         address: str,
         device: torch.device,
         timeout_seconds: float,
+        sharding: Literal["replicate", "fsdp"] = "replicate",
     ) -> None:
         """Join the group; returns when all ranks have.
 
@@ -73,9 +104,11 @@ class ProcessGroupRanks:
             address: Where rank 0 listens, as "tcp://host:port".
             device: Of the parameters.
             timeout_seconds: After which a rank that waits for others gives up.
+            sharding: See `GroupSpec`.
         """
         self.rank = rank
         self.size = size
+        self.shards = sharding == "fsdp"
         dist.init_process_group(
             # Gradients travel where they are; figures are exchanged on the CPU.
             "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
@@ -84,9 +117,15 @@ class ProcessGroupRanks:
             world_size=size,
             timeout=timedelta(seconds=timeout_seconds),
         )
+        self._mesh = init_device_mesh(device.type, (size,)) if self.shards else None
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Sum over ranks in buckets of one dtype, the same on every rank."""
+        """Sum over ranks in buckets of one dtype, the same on every rank.
+
+        Where weights are split, their gradients have been summed in the backward passes.
+        """
+        if self.shards:
+            return
         bucket: list[nn.Parameter] = []
         for parameter in parameters:
             if parameter.grad is None:
@@ -104,6 +143,11 @@ class ProcessGroupRanks:
         gathered: list[Any] = [None] * self.size
         dist.all_gather_object(gathered, figures)
         return gathered
+
+    def shard(self, module: Pass) -> None:
+        """Split a module's weights over the ranks with `sharding="fsdp"`."""
+        if self._mesh is not None:
+            shard(module, self._mesh)
 
     def close(self) -> None:
         """Leave the group."""

@@ -15,6 +15,7 @@ the policy's own hidden states in the same pass, or of those of the critic's tru
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import peft
@@ -28,6 +29,7 @@ from transformers.masking_utils import AttentionMaskInterface
 from rllm_learn.core.batch import TokenBatch
 from rllm_learn.core.critic import Critic
 from rllm_learn.core.logprobs import PolicyOutput, entropies_of, logprobs_of
+from rllm_learn.core.sharding import Pass
 
 MAX_LOGITS = 2**26
 """Logits that stand in memory at once; 256 MiB in float32."""
@@ -47,6 +49,7 @@ class Scorer:
         temperature: What the sampler divided the logits by; above 0.
         max_logits: Logits that stand in memory at once, where the head is split.
         critic: Of this policy; None for no values.
+        shard: Splits the weights of policy and critic over ranks; None leaves them whole.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Scorer:
         temperature: float = 1.0,
         max_logits: int = MAX_LOGITS,
         critic: Critic | None = None,
+        shard: Callable[[Pass], None] | None = None,
     ) -> None:
         self._policy: Any = policy
         self._model: Any = policy.get_base_model() if isinstance(policy, peft.PeftModel) else policy
@@ -66,6 +70,10 @@ class Scorer:
         """Whether logits are computed in chunks."""
         self._max_logits = max_logits
         self._critic: Critic | None = None
+        self._dtype = next(self._model.parameters()).dtype
+        self._pass = Pass(policy) if critic is None else Pass(policy, critic)
+        if shard is not None:
+            shard(self._pass)
         if isinstance(self._model, PreTrainedModel):
             self._choose()
         self._critic = critic
@@ -79,6 +87,10 @@ class Scorer:
             batch: With at least one sampled id.
             with_values: False leaves the values out.
         """
+        return PolicyOutput(*self._pass(self._scores_of, batch, with_values))
+
+    def _scores_of(self, batch: TokenBatch, with_values: bool) -> tuple[Tensor, ...]:
+        """Return logprobs, entropies and perhaps values, each (B, T)."""
         inputs, index = self._inputs(batch)
         place = batch.action_mask.nonzero(as_tuple=True)
         targets = batch.token_ids[place]
@@ -93,13 +105,13 @@ class Scorer:
             output = self._policy(**inputs, **wanted, use_cache=False)
             states = output.hidden_states[-1][index] if reads_trunk else None
             logprobs, entropies = self._of_logits(output.logits[index], targets)
-        values = None
+        found = [logprobs, entropies]
         if critic is not None:
             if critic.trunk is not None:
                 states = self._states(critic.trunk, inputs, index)
             assert states is not None
-            values = _placed(batch, critic.values_of(states))
-        return PolicyOutput(_placed(batch, logprobs), _placed(batch, entropies), values)
+            found.append(critic.values_of(states))
+        return tuple(_placed(batch, of_sampled) for of_sampled in found)
 
     def values(self, batch: TokenBatch) -> Tensor:
         """Return the values of a batch (B, T) alone, without a word of the policy's.
@@ -109,9 +121,12 @@ class Scorer:
         """
         if self._critic is None:
             raise ValueError("there is no critic: make the learner with UpdateRule(critic=...)")
+        return self._pass(self._values_of, batch, self._critic)
+
+    def _values_of(self, batch: TokenBatch, critic: Critic) -> Tensor:
         inputs, index = self._inputs(batch)
-        trunk = self._critic.trunk or self._model.get_decoder()
-        return _placed(batch, self._critic.values_of(self._states(trunk, inputs, index)))
+        trunk = critic.trunk or self._model.get_decoder()
+        return _placed(batch, critic.values_of(self._states(trunk, inputs, index)))
 
     def _inputs(self, batch: TokenBatch) -> tuple[dict[str, Any], tuple[Tensor, Tensor]]:
         """Return what a model takes, and where in its output sampled ids are predicted."""
@@ -165,9 +180,9 @@ class Scorer:
         try:
             got = self(batch).logprobs
         except (TypeError, ValueError, RuntimeError, AttributeError, NotImplementedError):
+            self._pass.release()
             return False  # a model that works in another way
-        dtype = next(self._model.parameters()).dtype
-        tolerance = _TOLERANCE.get(dtype, _LOW_PRECISION_TOLERANCE)
+        tolerance = _TOLERANCE.get(self._dtype, _LOW_PRECISION_TOLERANCE)
         return bool(torch.allclose(got, expected, rtol=0.0, atol=tolerance))
 
 

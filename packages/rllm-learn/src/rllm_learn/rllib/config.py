@@ -12,6 +12,8 @@ from rllm_learn.errors import ConfigError
 from rllm_learn.rllib.config_players import PlayersConfig
 from rllm_learn.rllib.options import UNSET, check_rllib_options, given
 
+SHARDINGS = ("replicate", "fsdp")
+
 
 class LLMAlgorithmConfig(PlayersConfig):
     """Base of the configurations: RLlib's methods where the meaning is RLlib's, and a few more.
@@ -50,6 +52,7 @@ class LLMAlgorithmConfig(PlayersConfig):
         self.algorithm_settings: dict[str, Any] = {}
         self.tasks_per_step = defaults.tasks_per_step
         self.judging_settings: dict[str, Any] = {}
+        self.sharding = "replicate"
         self.num_engines = 0
         self.num_cpus_per_engine = 0.5
         self.num_gpus_per_engine = 0.0
@@ -125,6 +128,21 @@ class LLMAlgorithmConfig(PlayersConfig):
         self.num_engines = given(num_engines, self.num_engines)
         self.num_cpus_per_engine = given(num_cpus, self.num_cpus_per_engine)
         self.num_gpus_per_engine = given(num_gpus, self.num_gpus_per_engine)
+        return self
+
+    def learners(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, *, sharding: str = UNSET, **settings: Any
+    ) -> Self:
+        """Say who learns.
+
+        Args:
+            sharding: "replicate": each learner holds all weights; "fsdp": several learners hold a
+                part of each, which bounds the memory that one needs. The update is the same.
+            settings: RLlib's `num_learners`, `num_cpus_per_learner`, `num_gpus_per_learner`,
+                `custom_resources_per_learner`.
+        """
+        super().learners(**settings)
+        self.sharding = given(sharding, self.sharding)
         return self
 
     def rollout(self, **settings: Any) -> Self:
@@ -235,6 +253,7 @@ class LLMAlgorithmConfig(PlayersConfig):
         for name in ("num_learners", "num_env_runners", "num_engines"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        self._check_sharding()
         remote_runners = self.num_env_runners or self.evaluation_num_env_runners
         if remote_runners and self.num_engines == 0:
             raise ConfigError(
@@ -258,6 +277,22 @@ class LLMAlgorithmConfig(PlayersConfig):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} must be above 0, got {getattr(self, name)!r}")
         self.chosen_players()
+
+    def _check_sharding(self) -> None:
+        if self.sharding not in SHARDINGS:
+            raise ConfigError(
+                f"sharding must be one of {', '.join(SHARDINGS)}, got {self.sharding!r}"
+            )
+        if self.sharding == "fsdp" and self.num_learners < 2:
+            raise ConfigError(
+                f"sharding='fsdp' splits weights over learners, and num_learners is "
+                f"{self.num_learners}: .learners(num_learners=2) or more, or sharding='replicate'"
+            )
+        if self.sharding == "fsdp" and self.learner_settings.get("muon_learning_rate") is not None:
+            raise ConfigError(
+                "muon_learning_rate is for whole matrices, which sharding='fsdp' splits: leave it "
+                "out, or use sharding='replicate'"
+            )
 
     def trainer_config(self) -> TrainerConfig:
         """Return the settings as `rllm train` has them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import ray
@@ -14,13 +15,13 @@ from rllm_learn.core.batch import SampledSequence, Scores, TokenSequence
 from rllm_learn.core.learner import LossFunction, UpdateReport, UpdateRule
 from rllm_learn.core.learner_set import LearnerPlan
 from rllm_learn.core.model import PolicySpec
-from rllm_learn.core.parallel import ProcessGroupRanks
+from rllm_learn.core.parallel import GroupSpec, ProcessGroupRanks
 from rllm_learn.learners import load_learners
 from rllm_learn.rllib.liveness import Living
 
 
 class LearnerActor(Living):
-    """Holds a `Learner`; all ranks of a group hold equal ones."""
+    """Holds a `Learner`; all ranks of a group hold equal ones, or parts of equal weights."""
 
     def __init__(self, rank: int, torch_threads: int | None) -> None:
         """Begin without a policy; `build` loads it.
@@ -49,9 +50,7 @@ class LearnerActor(Living):
         exports_adapter: bool,
         keeps_reference: bool,
         plan: LearnerPlan,
-        size: int,
-        address: str,
-        timeout_seconds: float,
+        group: GroupSpec,
     ) -> None:
         """Join the group and load the policy.
 
@@ -61,19 +60,12 @@ class LearnerActor(Living):
             exports_adapter: See `Learner`.
             keeps_reference: See `Learner`.
             plan: Which policies learn.
-            size: Ranks of the group; 1 needs no group.
-            address: Where rank 0 listens.
-            timeout_seconds: After which a rank that waits for others gives up.
+            group: Of the ranks; a rank alone joins none.
         """
         ranks = None
-        if size > 1:
-            ranks = ProcessGroupRanks(
-                rank=self._rank,
-                size=size,
-                address=address,
-                device=torch.device(spec.device),
-                timeout_seconds=timeout_seconds,
-            )
+        if group.size > 1:
+            device = torch.device(spec.device)
+            ranks = ProcessGroupRanks(rank=self._rank, device=device, **asdict(group))
         self._learner = load_learners(
             spec,
             rule,
@@ -92,12 +84,14 @@ class LearnerActor(Living):
         return self.learner.update(sequences, loss)
 
     def export_weights(self) -> Mapping[str, Tensor]:
-        """Return what differs from the model as loaded."""
-        return {name: tensor.cpu() for name, tensor in self.learner.export_weights().items()}
+        """Return what differs from the model as loaded; ranks but the first help to gather it."""
+        weights = self.learner.export_weights()
+        return {name: tensor.cpu() for name, tensor in weights.items() if self._rank == 0}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that the next update depends on."""
-        return self.learner.state_dict()
+        """Return all that the next update depends on; ranks but the first help to gather it."""
+        state = self.learner.state_dict()
+        return state if self._rank == 0 else {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""

@@ -17,6 +17,7 @@ from rllm_learn.core.batch import SampledSequence, Scores, TokenSequence
 from rllm_learn.core.learner import Learner, LossFunction, UpdateReport, UpdateRule
 from rllm_learn.core.learner_set import LearnerPlan, save_policies
 from rllm_learn.core.model import PolicySpec
+from rllm_learn.core.parallel import GroupSpec
 from rllm_learn.errors import LearnError
 from rllm_learn.learners import load_learners
 from rllm_learn.rllib.learner_actor import LearnerActor
@@ -35,9 +36,9 @@ class LearnersLost(LearnError):
 class LLMLearnerGroup(LearnerGroup):
     """RLlib's `LearnerGroup` for language models: `update` takes token sequences.
 
-    Ranks are Ray actors that hold equal copies of the policy. When one is lost or hangs, all are
-    started again, because the others wait for it in a collective, and go on from the state after
-    the last update that all of them finished.
+    Ranks are Ray actors that hold equal copies of the policy, or parts of one. When one is lost or
+    hangs, all are started again, because the others wait for it in a collective, and go on from the
+    state after the last update that all of them finished.
     """
 
     # RLlib's constructor builds learners of its own; this class shares its interface alone.
@@ -56,7 +57,8 @@ class LLMLearnerGroup(LearnerGroup):
         """Start the learners.
 
         Args:
-            config: An `LLMAlgorithmConfig`; `num_learners` 0 learns in this process.
+            config: An `LLMAlgorithmConfig`; `num_learners` 0 learns in this process, more with
+                weights that are whole or split, as `sharding` says.
             spec: Which policy.
             rule: How it learns.
             exports_adapter: See `Learner`.
@@ -150,22 +152,22 @@ class LLMLearnerGroup(LearnerGroup):
         return reports[0]
 
     def export_weights(self) -> Mapping[str, Tensor]:
-        """Return what differs from the model as loaded, of rank 0: ranks are equal.
+        """Return what differs from the model as loaded, of rank 0, once all have gathered it.
 
         Raises:
             LearnersLost: As `update`.
         """
         if self._learner is not None:
             return self._learner.export_weights()
-        return self._on_first("export_weights")
+        return self._on_all("export_weights")[0]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that the next update depends on, of rank 0.
+        """Return all that the next update depends on, of rank 0, once all have gathered it.
 
         Raises:
             LearnersLost: As `update`.
         """
-        return self._learner.state_dict() if self._learner else self._on_first("state_dict")
+        return self._learner.state_dict() if self._learner else self._on_all("state_dict")[0]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore on every rank what `state_dict` returned."""
@@ -184,15 +186,8 @@ class LLMLearnerGroup(LearnerGroup):
         return self._on_all("apply", func)
 
     def save_policy(self, target: Path) -> None:
-        """Write the policy as `save_pretrained` does, from rank 0: ranks are equal."""
-
-        def write(learner: Any) -> None:
-            save_policies(learner, target)
-
-        if self._learner is not None:
-            write(self._learner)
-        else:
-            self._on_first("apply", write)
+        """Write the policy as `save_pretrained` does, from rank 0."""
+        self.foreach_learner(lambda learner: save_policies(learner, target))
 
     # What RLlib's `Checkpointable` asks for.
 
@@ -249,14 +244,15 @@ class LLMLearnerGroup(LearnerGroup):
         timeout = self.config.init_timeout_s
         met = [worker.address.remote() for worker in self._workers]
         wait_until_ready({"learners": met}, asked, timeout=timeout)
+        group = GroupSpec(
+            size, ray.get(met[0]), self.config.collective_timeout_s, self.config.sharding
+        )
         built = [
             worker.build.remote(
                 self._spec,
                 self._rule,
                 **self._keeps,
-                size=size,
-                address=ray.get(met[0]),
-                timeout_seconds=self.config.collective_timeout_s,
+                group=group,
             )
             for worker in self._workers
         ]
@@ -289,11 +285,8 @@ class LLMLearnerGroup(LearnerGroup):
 
     def _take_snapshot(self) -> None:
         """Keep rank 0's state in the object store, owned by this process."""
-        self._snapshot = ray.put(self._on_first("state_dict"))
+        self._snapshot = ray.put(self.state_dict())
         self._updates_since_snapshot = 0
-
-    def _on_first(self, method: str, *arguments: Any) -> Any:
-        return self._finish([getattr(self._workers[0], method).remote(*arguments)])[0]
 
     def _on_all(self, method: str, *arguments: Any) -> list[Any]:
         return self._finish([getattr(w, method).remote(*arguments) for w in self._workers])
