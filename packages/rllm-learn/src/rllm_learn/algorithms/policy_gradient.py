@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from rllm_agents import TerminationReason
 from rllm_learn.algorithms.base import AlgorithmConfig, PlannedRollout
+from rllm_learn.algorithms.registered import find_loss
 from rllm_learn.core.batch import Rollout, TokenBatch, TokenSequence
 from rllm_learn.core.importance import importance_weights
 from rllm_learn.core.kl import KL_ESTIMATORS, kl_estimate
@@ -26,6 +27,9 @@ AGGREGATIONS = ("token_mean", "sequence_mean", "sequence_sum")
 class PolicyGradientConfig(AlgorithmConfig):
     """Settings that every algorithm has."""
 
+    loss: str | None = None
+    """The policy's loss at a token: one that `register_loss` registered under the name, or
+    `module:name`; null is the algorithm's own."""
     aggregation: str = "token_mean"
     """How token losses become one: token_mean over all sampled tokens of the batch; sequence_mean
     over each rollout's tokens, then over rollouts; sequence_sum over each rollout's tokens, divided
@@ -52,6 +56,9 @@ class PolicyGradientConfig(AlgorithmConfig):
     """Rollouts that ended so are compared but not learned from, for example
     [max_response_length_exceeded, timeout]."""
 
+    of_own_loss: ClassVar[tuple[str, ...]] = ()
+    """Settings that only the algorithm's own loss reads."""
+
     def __post_init__(self) -> None:
         """Refuse settings that cannot work, and those without an effect.
 
@@ -59,6 +66,9 @@ class PolicyGradientConfig(AlgorithmConfig):
             ConfigError: With the field, its value and what is allowed.
         """
         super().__post_init__()
+        if self.loss is not None:
+            find_loss(self.loss)
+            self.refuse_changed(self.of_own_loss, f"with algorithm.loss={self.loss}")
         self._check_aggregation()
         self._check_kl()
         entropy = self.entropy_coefficient
@@ -156,6 +166,7 @@ class PolicyGradient(ABC, Generic[Config]):
     def __init__(self, config: Config):
         """Take the settings."""
         self.config: Config = config
+        self._token_losses = self.token_losses if config.loss is None else find_loss(config.loss)
 
     @property
     def scores(self) -> frozenset[str]:
@@ -191,7 +202,7 @@ class PolicyGradient(ABC, Generic[Config]):
         # Where nothing was sampled a logprob may be anything, and 0 times infinity is no number.
         logprobs = output.logprobs.masked_fill(~mask, 0.0)
         log_ratio = logprobs - old.masked_fill(~mask, 0.0)
-        own = self.token_losses(logprobs, log_ratio, advantages, mask)
+        own = self._token_losses(logprobs, log_ratio, advantages, mask)
         values = own.values
         if own.clipped is not None:
             stats["clip_fraction"] = own.clipped
