@@ -5,18 +5,21 @@
     uv run python benchmarks/learning_curves/matrix.py table      # docs/learning.md and its plots
 
 A row is one training run, written as `benchmarks/results/learning_curves/rows/NAME.json` when it is
-complete; `all` may be stopped and started at will. Controls: `--control sft` imitates the teacher of
-the base model for as many conversations as the algorithms play, `--control wrong_sign` makes what
-was rewarded less likely.
+complete; `all` may be stopped and started at will. Controls: `--control sft` imitates the teacher
+of the base model for as many conversations as the algorithms play, `--control wrong_sign` makes
+what was rewarded less likely.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import time
+from pathlib import Path
 
-from rows import ALGORITHMS, CONTROLS, TASKS, Row, all_rows, run_row
+from learning_page import write_page
+from plan import ALGORITHMS, CONTROLS, TASKS, Row, all_rows
 
 
 def main() -> int:
@@ -32,8 +35,6 @@ def main() -> int:
     commands.add_parser("table", help="Write docs/learning.md and the plots from the rows.")
     arguments = parser.parse_args()
     if arguments.command == "table":
-        from learning_page import write_page
-
         write_page()
         return 0
     if arguments.command == "all":
@@ -41,13 +42,23 @@ def main() -> int:
     if (arguments.algorithm is None) != (arguments.control == "sft"):
         parser.error("name an --algorithm, or --control sft, which has none")
     algorithm = arguments.algorithm or "sft"
-    run_row(Row(arguments.task, algorithm, arguments.control, arguments.seed))
+    make_row(Row(arguments.task, algorithm, arguments.control, arguments.seed))
     return 0
+
+
+def make_row(row: Row) -> None:
+    """Make one row and write its file."""
+    from rows import run_row  # torch and the rest take seconds, and the table needs none of it
+
+    run_row(row)
 
 
 def run_all() -> int:
     """Make the rows that are missing, one process each; return 1 where one failed."""
-    # Each process is a copy of one that has imported everything, which takes seconds.
+    # Each process is a copy of one that has imported everything, which takes seconds, and which
+    # finds the modules of this directory by the environment alone.
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["bases", "rows"])
     failed = []
@@ -55,7 +66,7 @@ def run_all() -> int:
     for number, row in enumerate(rows, start=1):
         if row.path.exists():
             continue
-        process = context.Process(target=run_row, args=(row,))
+        process = context.Process(target=make_row, args=(row,))
         process.start()
         process.join()
         done = "done" if row.path.exists() else f"failed ({process.exitcode})"

@@ -1,4 +1,4 @@
-"""The rows of the matrix: which runs there are, and how one becomes a JSON file."""
+"""Makes a row of the matrix: one training run, or one control, as a JSON file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from bases import base_of
+from plan import ROWS, SHARED, TASKS, Row
 
 from rllm_agents import SamplingParams
 from rllm_agents.evaluation import evaluate_tasks
@@ -25,130 +26,6 @@ from rllm_learn.evaluator import opponent_scores
 from rllm_learn.players import GivenPlayers, choose_players
 from rllm_learn.sft import train_supervised
 from rllm_learn.tracking import read_metrics
-
-RESULTS = Path(__file__).parent.parent / "results" / "learning_curves"
-ROWS = RESULTS / "rows"
-ALGORITHMS = ("grpo", "remax", "ppo")
-CONTROLS = ("sft", "wrong_sign")
-SEEDS = range(5)
-CONTROL_SEEDS = range(3)
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is learned in a row."""
-
-    title: str
-    settings: tuple[str, ...]
-    """Of `rllm train`, but for algorithm, model, seed and directory."""
-    threshold: float
-    """The score up to which CPU seconds and tokens are counted."""
-    steps: int
-    score: str = "eval/pass_at_1"
-    """The held-out figure; for a game the mean over its named opponents."""
-    ppo: tuple[str, ...] = ()
-    """Further settings of PPO."""
-
-
-SHARED = (
-    "torch_threads=1",
-    "tracking.to=[]",
-    "tracking.episodes=0",
-    "checkpoint.every_steps=1000",
-    "eval.greedy=false",
-    "eval.every_steps=4",
-    "learner.warmup_updates=2",
-)
-TASKS = {
-    "arithmetic": Task(
-        "sums and differences of three digits, one turn",
-        ("env.id=rllm/Arithmetic-v0", "eval.num_tasks=192", "rollout.max_response_length=96"),
-        threshold=0.5,
-        steps=12,
-    ),
-    "calculator": Task(
-        "products with a calculator to call, two turns",
-        ("env.id=rllm/Calculator-v0", "eval.num_tasks=192", "rollout.max_response_length=96"),
-        threshold=0.6,
-        steps=12,
-    ),
-    "guess": Task(
-        "a number out of 15 in four guesses, up to four turns",
-        (
-            "env.id=rllm/GuessNumber-v0",
-            "env.kwargs={width: 15, max_low: 50, max_turns: 4}",
-            "model.lora_rank=0",
-            "eval.num_tasks=80",
-            "eval.samples_per_task=3",
-            "rollout.max_response_length=192",
-            "learner.learning_rate=1e-3",
-        ),
-        ppo=("algorithm.critic_learning_rate=3e-3",),
-        threshold=0.6,
-        steps=16,
-    ),
-    "dilemma": Task(
-        "self-play of one round of the prisoner's dilemma",
-        (
-            "env.id=rllm/PrisonersDilemma-v0",
-            "env.kwargs.num_rounds=1",
-            "players={player_0: {}, player_1: {}}",
-            "eval.opponents=[random,expert]",
-            "eval.num_tasks=256",
-            "model.lora_rank=0",
-            "tasks_per_step=8",
-            "learner.learning_rate=1e-3",
-            "rollout.max_response_length=32",
-        ),
-        ppo=("algorithm.critic_learning_rate=3e-3", "algorithm.value_clip=null"),
-        threshold=0.8,
-        steps=12,
-        score="eval/score",
-    ),
-}
-
-
-@dataclass(frozen=True, order=True)
-class Row:
-    """One training run."""
-
-    task: str
-    algorithm: str
-    control: str
-    """"" for none. The sft control has no algorithm: "sft" stands in its place."""
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """Of its file."""
-        parts = [self.task, self.algorithm, self.control if self.control == "wrong_sign" else ""]
-        return "-".join([*filter(None, parts), f"seed{self.seed}"])
-
-    @property
-    def path(self) -> Path:
-        """Its file."""
-        return ROWS / f"{self.name}.json"
-
-    @property
-    def command(self) -> str:
-        """What makes it."""
-        algorithm = "" if self.control == "sft" else f" --algorithm {self.algorithm}"
-        control = f" --control {self.control}" if self.control else ""
-        script = "python benchmarks/learning_curves/matrix.py run"
-        return f"{script}{algorithm} --task {self.task} --seed {self.seed}{control}"
-
-
-def all_rows() -> list[Row]:
-    """Return every row, so ordered that few seeds of everything come before many of anything."""
-    rounds: list[list[Row]] = [[], [], []]
-    for seed in SEEDS:
-        late = 0 if seed < 3 else 2
-        rounds[late] += [Row(t, a, "", seed) for a in ALGORITHMS for t in TASKS]
-        if seed in CONTROL_SEEDS:
-            late = 0 if seed < 1 else 1
-            rounds[late] += [Row(t, "sft", "sft", seed) for t in TASKS]
-            rounds[late] += [Row(t, a, "wrong_sign", seed) for a in ALGORITHMS for t in TASKS]
-    return [row for rows in rounds for row in rows]
 
 
 def run_row(row: Row) -> None:
@@ -187,7 +64,9 @@ def run_row(row: Row) -> None:
     shutil.rmtree(run_dir)
 
 
-def _train(row: Row, model: str, data: str, run_dir: Path) -> tuple[list[dict[str, Any]], list[str]]:
+def _train(
+    row: Row, model: str, data: str, run_dir: Path
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Do what `rllm train` does, and return the held-out curve and the settings."""
     task = TASKS[row.task]
     settings = [f"model.path={model}", f"num_steps={task.steps}", *SHARED, *task.settings]

@@ -1,6 +1,6 @@
 """A control: the same samples and the same update, but good rollouts become less likely.
 
-    PYTHONPATH=benchmarks/learning_curves uv run rllm train algorithm.loss=wrong_sign:wrong_sign
+PYTHONPATH=benchmarks/learning_curves uv run rllm train algorithm.loss=wrong_sign:wrong_sign
 """
 
 from __future__ import annotations

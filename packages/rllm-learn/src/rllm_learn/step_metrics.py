@@ -105,8 +105,8 @@ class TimeSplit:
         """Return seconds by phase, throughput, and when the step began, in seconds since 1970.
 
         `time/step_cpu_seconds` are of all threads of this process: engines and learners in
-        processes of their own are not in it. `time/idle_seconds` is what the learner spent without computing: all but scoring and
-        learning.
+        processes of their own are not in it. `time/idle_seconds` is what the learner spent without
+        computing: all but scoring and learning.
 
         Args:
             episodes: All that were played.

@@ -50,6 +50,9 @@ class PolicyGradientConfig(AlgorithmConfig):
     own before the update."""
     importance_cap: float | None = None
     """With importance: the largest weight, at least 1; null is 2."""
+    importance_floor: float | None = None
+    """With importance=masked: the smallest weight that is kept, in [0, 1]; null is 1 /
+    importance_cap."""
     importance_level: str = "token"
     """With importance: a weight for each token, or one for each sequence, the product of them."""
     masked_endings: list[str] = field(default_factory=list)
@@ -136,6 +139,16 @@ class PolicyGradientConfig(AlgorithmConfig):
         if kind == "none":
             unused = ("importance_cap", "importance_level")
             self.refuse_changed(unused, "where algorithm.importance is none")
+        if kind != "masked":
+            reason = f"where algorithm.importance is {kind}"
+            self.refuse_changed(("importance_floor",), reason)
+        floor = self.importance_floor
+        require(
+            floor is None or 0 <= floor <= 1,
+            "algorithm.importance_floor",
+            floor,
+            "in [0, 1], or null",
+        )
         require(cap is None or cap >= 1, "algorithm.importance_cap", cap, "at least 1, or null")
         require(
             level in ("token", "sequence"), "algorithm.importance_level", level, "token or sequence"
@@ -226,7 +239,7 @@ class PolicyGradient(ABC, Generic[Config]):
         if config.importance == "none":
             return batch.advantages, batch.sampler_logprobs, {}
         policy = asked_for(batch.policy_logprobs)
-        cap = config.importance_cap or 2.0
+        cap, floor = config.importance_cap or 2.0, config.importance_floor
         weights = importance_weights(
             policy,
             batch.sampler_logprobs,
@@ -234,6 +247,7 @@ class PolicyGradient(ABC, Generic[Config]):
             kind=config.importance,
             level=config.importance_level,
             cap=cap,
+            floor=1.0 / cap if floor is None else floor,
         )
         bounded = weights >= cap if config.importance == "truncated" else weights == 0
         figures = {"importance_weight": weights, "importance_bounded": bounded}

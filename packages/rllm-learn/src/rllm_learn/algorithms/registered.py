@@ -102,9 +102,7 @@ def find_loss(name: str) -> TokenLoss:
     return checked
 
 
-def _registrar(
-    registry: dict[str, Any], setting: str, name: str
-) -> Callable[[Function], Function]:
+def _registrar(registry: dict[str, Any], setting: str, name: str) -> Callable[[Function], Function]:
     if not name.isidentifier():
         raise ConfigError(f"the name of a registered {setting} must be an identifier, got {name!r}")
 
