@@ -34,11 +34,11 @@ uv run python $script table    # this page
 ```
 
 The score is pass@1 on held-out tasks, sampled at temperature 1; in self-play the mean over matches
-against two named frozen opponents, `random` and `expert`, neither of which the policy trains against
-(a win is 1, a draw a half). Held-out tasks are told apart by their hash and never trained on.
-Intervals are Student's t over seeds, at 95 %. CPU seconds are those of the process: the whole row
-with loading and evaluations, or, up to a score, the training steps alone until the first evaluation
-that reaches it. Tokens are those sampled for training.
+against two named frozen opponents, `random` and `expert`, neither of which the policy trains
+against (a win is 1, a draw a half). Held-out tasks are told apart by their hash and never trained
+on. Intervals are Student's t over seeds, at 95 %. CPU seconds are those of the process: the whole
+row with loading and evaluations, or, up to a score, the training steps alone until the first
+evaluation that reaches it. Tokens are those sampled for training.
 """
 CONTROLS = """## Controls
 
