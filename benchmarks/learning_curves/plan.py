@@ -38,33 +38,6 @@ SHARED = (
     "learner.warmup_updates=2",
 )
 TASKS = {
-    "arithmetic": Task(
-        "sums and differences of three digits, one turn",
-        ("env.id=rllm/Arithmetic-v0", "eval.num_tasks=192", "rollout.max_response_length=96"),
-        threshold=0.5,
-        steps=12,
-    ),
-    "calculator": Task(
-        "products with a calculator to call, two turns",
-        ("env.id=rllm/Calculator-v0", "eval.num_tasks=192", "rollout.max_response_length=96"),
-        threshold=0.6,
-        steps=12,
-    ),
-    "guess": Task(
-        "a number out of 15 in four guesses, up to four turns",
-        (
-            "env.id=rllm/GuessNumber-v0",
-            "env.kwargs={width: 15, max_low: 50, max_turns: 4}",
-            "model.lora_rank=0",
-            "eval.num_tasks=80",
-            "eval.samples_per_task=3",
-            "rollout.max_response_length=192",
-            "learner.learning_rate=1e-3",
-        ),
-        ppo=("algorithm.critic_learning_rate=3e-3",),
-        threshold=0.6,
-        steps=16,
-    ),
     "dilemma": Task(
         "self-play of one round of the prisoner's dilemma",
         (
@@ -82,6 +55,33 @@ TASKS = {
         threshold=0.8,
         steps=12,
         score="eval/score",
+    ),
+    "calculator": Task(
+        "products with a calculator to call, two turns",
+        ("env.id=rllm/Calculator-v0", "eval.num_tasks=192", "rollout.max_response_length=96"),
+        threshold=0.6,
+        steps=12,
+    ),
+    "arithmetic": Task(
+        "sums and differences of three digits, one turn",
+        ("env.id=rllm/Arithmetic-v0", "eval.num_tasks=192", "rollout.max_response_length=96"),
+        threshold=0.5,
+        steps=12,
+    ),
+    "guess": Task(
+        "a number out of 15 in four guesses, up to four turns",
+        (
+            "env.id=rllm/GuessNumber-v0",
+            "env.kwargs={width: 15, max_low: 50, max_turns: 4}",
+            "model.lora_rank=0",
+            "eval.num_tasks=80",
+            "eval.samples_per_task=3",
+            "rollout.max_response_length=192",
+            "learner.learning_rate=1e-3",
+        ),
+        ppo=("algorithm.critic_learning_rate=3e-3",),
+        threshold=0.6,
+        steps=16,
     ),
 }
 
