@@ -26,9 +26,9 @@ makes first. A row is one run:
 
 ```bash
 script=benchmarks/learning_curves/matrix.py
-uv run python $script run --algorithm ppo --task guess --seed 0
-uv run python $script run --algorithm ppo --task guess --seed 0 --control wrong_sign
-uv run python $script run --task guess --seed 0 --control sft
+uv run python $script run --algorithm ppo --task retry --seed 0
+uv run python $script run --algorithm ppo --task retry --seed 0 --control wrong_sign
+uv run python $script run --task retry --seed 0 --control sft
 uv run python $script all      # every row that is not there yet
 uv run python $script table    # this page
 ```

@@ -1,6 +1,6 @@
 """PPO, GRPO and ReMax on four tasks with several seeds, beside controls that must not learn.
 
-    uv run python benchmarks/learning_curves/matrix.py run --algorithm ppo --task guess --seed 0
+    uv run python benchmarks/learning_curves/matrix.py run --algorithm ppo --task retry --seed 0
     uv run python benchmarks/learning_curves/matrix.py all        # every row that is not there yet
     uv run python benchmarks/learning_curves/matrix.py table      # docs/learning.md and its plots
 

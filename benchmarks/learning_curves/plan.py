@@ -60,7 +60,7 @@ TASKS = {
         "products with a calculator to call, two turns",
         ("env.id=rllm/Calculator-v0", "eval.num_tasks=192", "rollout.max_response_length=96"),
         threshold=0.6,
-        steps=12,
+        steps=16,
     ),
     "arithmetic": Task(
         "sums and differences of three digits, one turn",
@@ -68,20 +68,21 @@ TASKS = {
         threshold=0.5,
         steps=12,
     ),
-    "guess": Task(
-        "a number out of 15 in four guesses, up to four turns",
+    "retry": Task(
+        "the same sums with a second attempt after a wrong one, two turns",
         (
-            "env.id=rllm/GuessNumber-v0",
-            "env.kwargs={width: 15, max_low: 50, max_turns: 4}",
+            "env.id=rllm/MathRetry-v0",
+            "env.kwargs.max_turns=2",
+            "env.dataset=runs/retry-train.jsonl",
+            "env.eval_dataset=runs/retry-test.jsonl",
             "model.lora_rank=0",
-            "eval.num_tasks=80",
-            "eval.samples_per_task=3",
-            "rollout.max_response_length=192",
+            "eval.num_tasks=192",
+            "rollout.max_response_length=160",
             "learner.learning_rate=1e-3",
         ),
         ppo=("algorithm.critic_learning_rate=3e-3",),
-        threshold=0.6,
-        steps=16,
+        threshold=0.65,
+        steps=12,
     ),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Iterator
 
 import pytest
@@ -74,6 +75,9 @@ def test_a_module_is_imported_by_the_setting_and_decides_credit_and_loss(module)
     loss = algorithm.loss(PolicyOutput(logprobs, torch.zeros_like(logprobs)), batch)
     assert loss.total.item() == pytest.approx(-6.0)
     assert loss.count == 3
+    # What actors and other processes get.
+    copied = pickle.loads(pickle.dumps(algorithm.loss))
+    assert copied(PolicyOutput(logprobs, torch.zeros_like(logprobs)), batch).total == loss.total
 
 
 def test_what_is_chosen_survives_a_saved_configuration_and_rllib(module):

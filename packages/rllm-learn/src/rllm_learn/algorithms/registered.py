@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from torch import Tensor
@@ -52,31 +53,58 @@ def register_loss(name: str) -> Callable[[Function], Function]:
     return _registrar(_LOSSES, "loss", name)
 
 
-def find_advantage(name: str) -> AdvantageEstimator:
-    """Return the estimator of a name, whose answers are checked.
+@dataclass(frozen=True)
+class CheckedAdvantage:
+    """A registered estimator, whose answers are checked. Made by `find_advantage`."""
 
-    Args:
-        name: As it was registered, or `module:name`.
+    name: str
+    """As the settings say it."""
+    estimate: AdvantageEstimator
 
-    Raises:
-        ConfigError: Nothing of that name is registered, or its module cannot be imported.
-    """
-    estimate = _find(_ADVANTAGES, "advantage", name)
+    def __call__(self, values: Sequence[float], keys: Sequence[Hashable]) -> list[float]:
+        """Return one finite number a value.
 
-    def checked(values: Sequence[float], keys: Sequence[Hashable]) -> list[float]:
-        advantages = [float(advantage) for advantage in estimate(values, keys)]
+        Raises:
+            ConfigError: The estimator answers with something else.
+        """
+        advantages = [float(advantage) for advantage in self.estimate(values, keys)]
         if len(advantages) != len(values) or not all(map(math.isfinite, advantages)):
             raise ConfigError(
-                f"algorithm.advantage={name} must return one finite number a value: "
+                f"algorithm.advantage={self.name} must return one finite number a value: "
                 f"got {len(advantages)} for {len(values)} values, {advantages!r:.200}"
             )
         return advantages
 
-    return checked
+
+@dataclass(frozen=True)
+class CheckedLoss:
+    """A registered loss, whose answers are checked. Made by `find_loss`."""
+
+    name: str
+    """As the settings say it."""
+    compute: TokenLoss
+
+    def __call__(
+        self, logprobs: Tensor, log_ratio: Tensor, advantages: Tensor, mask: Tensor
+    ) -> TokenLosses:
+        """Return the loss at each token, all tensors (B, T).
+
+        Raises:
+            ConfigError: The loss answers with something else.
+        """
+        losses = self.compute(logprobs, log_ratio, advantages, mask)
+        values = losses.values if isinstance(losses, TokenLosses) else None
+        if values is None or values.shape != logprobs.shape:
+            found = type(losses).__name__ if values is None else f"values of {tuple(values.shape)}"
+            raise ConfigError(
+                f"algorithm.loss={self.name} must return TokenLosses with values of the shape of "
+                f"logprobs, {tuple(logprobs.shape)}, got {found}"
+            )
+        return losses
 
 
-def find_loss(name: str) -> TokenLoss:
-    """Return the loss of a name, whose answers are checked.
+def find_advantage(name: str) -> CheckedAdvantage:
+    """Return the estimator of a name.
 
     Args:
         name: As it was registered, or `module:name`.
@@ -84,22 +112,19 @@ def find_loss(name: str) -> TokenLoss:
     Raises:
         ConfigError: Nothing of that name is registered, or its module cannot be imported.
     """
-    compute = _find(_LOSSES, "loss", name)
+    return CheckedAdvantage(name, _find(_ADVANTAGES, "advantage", name))
 
-    def checked(
-        logprobs: Tensor, log_ratio: Tensor, advantages: Tensor, mask: Tensor
-    ) -> TokenLosses:
-        losses = compute(logprobs, log_ratio, advantages, mask)
-        values = losses.values if isinstance(losses, TokenLosses) else None
-        if values is None or values.shape != logprobs.shape:
-            found = type(losses).__name__ if values is None else f"values of {tuple(values.shape)}"
-            raise ConfigError(
-                f"algorithm.loss={name} must return TokenLosses with values of the shape of "
-                f"logprobs, {tuple(logprobs.shape)}, got {found}"
-            )
-        return losses
 
-    return checked
+def find_loss(name: str) -> CheckedLoss:
+    """Return the loss of a name.
+
+    Args:
+        name: As it was registered, or `module:name`.
+
+    Raises:
+        ConfigError: Nothing of that name is registered, or its module cannot be imported.
+    """
+    return CheckedLoss(name, _find(_LOSSES, "loss", name))
 
 
 def _registrar(registry: dict[str, Any], setting: str, name: str) -> Callable[[Function], Function]:
