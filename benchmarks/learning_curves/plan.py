@@ -81,7 +81,7 @@ TASKS = {
             "learner.learning_rate=1e-3",
         ),
         ppo=("algorithm.critic_learning_rate=3e-3",),
-        threshold=0.65,
+        threshold=0.45,
         steps=12,
     ),
 }

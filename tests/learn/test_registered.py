@@ -5,13 +5,21 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 from learn_fakes import random_sequences, sequence
 
 from rllm_learn import register_advantage, register_loss
-from rllm_learn.algorithms import ALGORITHMS, GRPO, GRPOConfig, ReMaxConfig, make_algorithm
+from rllm_learn.algorithms import (
+    ALGORITHMS,
+    GRPO,
+    GRPOConfig,
+    ReMaxConfig,
+    RLOOConfig,
+    make_algorithm,
+)
 from rllm_learn.algorithms import registered as registry
 from rllm_learn.config import TrainerConfig, load_config, to_settings
 from rllm_learn.core.batch import Rollout, collate
@@ -81,10 +89,10 @@ def test_a_module_is_imported_by_the_setting_and_decides_credit_and_loss(module)
 
 
 def test_what_is_chosen_survives_a_saved_configuration_and_rllib(module):
-    names = {"advantage": f"{module}:signs", "loss": f"{module}:linear"}
+    names: dict[str, Any] = {"advantage": f"{module}:signs", "loss": f"{module}:linear"}
     mapping = {"algorithm": {"name": "rloo", **names}}
     config = to_settings(mapping, TrainerConfig, config_name="grpo_trainer")
-    assert (config.algorithm.name, config.algorithm.loss) == ("rloo", names["loss"])
+    assert config.algorithm == RLOOConfig(**names)
     rllib = RLlibGRPOConfig().environment("rllm/Calculator-v0").training(**names)
     assert rllib.trainer_config().algorithm == GRPOConfig(**names)
 
@@ -98,9 +106,10 @@ def test_every_algorithm_with_a_loss_takes_another(name):
         seen.append(mask.sum().item())
         return TokenLosses(0.0 * logprobs)
 
-    settings = {"length_constant": 9} if name == "dr_grpo" else {}
+    settings: dict[str, Any] = {"length_constant": 9} if name == "dr_grpo" else {}
     settings |= {"max_length": 90} if name == "dapo" else {}
-    algorithm = make_algorithm(ALGORITHMS[name][0](loss="own", **settings))
+    settings |= {"loss": "own"}
+    algorithm: Any = make_algorithm(ALGORITHMS[name][0](**settings))
     batch = collate(random_sequences(3), device=torch.device("cpu"))
     logprobs = batch.sampler_logprobs.clone()
     policy = super(type(algorithm), algorithm).loss if name == "ppo" else algorithm.loss
