@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from rllm_learn.tracking import read_metrics
 
@@ -110,3 +112,30 @@ def test_the_quick_start_runs_as_typed_against_a_real_server(
             tmp_path,
         )
     assert "24 episodes of 3 tasks" in output and "pass@8" in output
+
+
+def test_a_loss_and_an_advantage_of_ones_own_are_chosen_on_the_command_line(
+    repository: Path, tmp_path: Path
+) -> None:
+    shutil.copy(repository / "examples" / "own_loss.py", tmp_path)
+    main = "import sys; sys.path.remove(''); from rllm_agents.cli import main; main()"
+    names = ["algorithm.advantage=own_loss:best_of_group", "algorithm.loss=own_loss:dual_clip"]
+    quick = [*QUICK, "num_steps=1", "run_dir=run", "tracking.to=[]", "eval.greedy=false"]
+    output = run(["-c", main, "train", *names, *quick], tmp_path)
+    assert "step 1/1" in output
+    lines = (tmp_path / "run" / "episodes" / "train.jsonl").read_text("utf-8").splitlines()
+    assert lines
+    metrics = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    # GRPO's own advantages of a group have the mean 0; these have another.
+    assert any("learner/loss" in row and abs(row["learner/loss"]) > 1e-3 for row in metrics)
+
+
+def test_the_example_losses_by_hand(repository: Path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(repository / "examples"))
+    own_loss = importlib.import_module("own_loss")
+    assert own_loss.best_of_group([1.0, 0.0, 0.5, 2.0, 2.0], "aaabb") == [1.0, -0.25, -0.25, 0, 0]
+    # Ratios 1, 5 and 5 with advantages -1, -1 and 1: -A rho is 1, 5 and -5; bounds make 1, 3, -1.2.
+    ratio = torch.tensor([[1.0, 5.0, 5.0]]).log()
+    advantages = torch.tensor([[-1.0, -1.0, 1.0]])
+    found = own_loss.dual_clip(ratio, ratio, advantages, torch.ones(1, 3, dtype=torch.bool))
+    assert found.values.tolist()[0] == pytest.approx([1.0, 3.0, -1.2])

@@ -243,3 +243,22 @@ def test_stats_are_means_over_tokens_and_the_loss_over_its_count():
     assert report.metrics["entropy"] == pytest.approx(math.log(2))
     # Each token's -0.5 (onehot - p) = [0.25, -0.25]; their sum over 0.5 is [1, -1].
     assert report.metrics["grad_norm"] == pytest.approx(math.sqrt(2))
+
+
+def test_a_cosine_is_over_the_steps_of_the_run_whatever_each_came_to():
+    # Cosine from 1 to 0 over 4 steps of the run: at x it is (1 + cos(pi x / 4)) / 2.
+    rate = LearningRate(1.0, decay="cosine", total_updates=4)
+    rule = UpdateRule(learning_rate=rate, num_epochs=2, minibatch_sequences=2)
+    learner = Learner(UnigramPolicy([0.0, 0.0]), rule)
+    used = []
+    step = learner.optimizers.step
+    learner.optimizers.step = lambda at, peak: (used.append(at), step(at, peak=peak))
+    sequences = [sequence([0, 1], sampled=[1]) for _ in range(4)]
+    # Two epochs of two minibatches; then a step with half as many; the third learns nothing.
+    learner.update(sequences, LOSS, step=0)
+    learner.update(sequences[:2], LOSS, step=1)
+    report = learner.update(sequences[:2], LOSS, step=3)
+    places = [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 3.0, 3.5]
+    assert used == pytest.approx([0.5 + 0.5 * math.cos(math.pi * x / 4) for x in places])
+    assert used[4] == pytest.approx((2 + math.sqrt(2)) / 4)
+    assert report.metrics["learning_rate"] == pytest.approx(used[-1])

@@ -70,15 +70,17 @@ class CountingLearner:
     def __init__(self, during_update=lambda: None):
         self.seen = []
         self.learned = []
+        self.steps = []
         self.during_update = during_update
 
     def score(self, sequences, kinds):
         assert kinds == {"policy", "reference"}
         return [Scores((0.0, -0.1 * i), (0.0, -0.2 * i)) for i in range(len(sequences))]
 
-    def update(self, sequences, loss):
+    def update(self, sequences, loss, *, step=None):
         self.during_update()
         self.seen.append(len(sequences))
+        self.steps.append(step)
         self.learned.append(sequences)
         return UpdateReport({"loss": 0.5}, num_optimizer_steps=1, num_skipped_steps=0)
 
@@ -98,6 +100,7 @@ def run(rewards, *, group_size=2, algorithm=None, num_tasks=None, memory=None):
 def test_a_step_learns_and_publishes_the_next_version():
     report, sampler, learner, progress = run([1.0, 0.0, 1.0, 1.0])
     assert learner.seen == [2]
+    assert learner.steps == [6]
     assert sampler.published == [({"w": 1}, 5)]
     assert progress == Progress(step=7, weights_version=5, tasks_drawn=12)
     assert report.skipped is None

@@ -104,7 +104,8 @@ def test_names_from_users_code_are_cleaned_and_few():
 def test_the_parts_of_a_steps_time_add_up():
     # Readings: begin, sample 1 to 4, score 4 to 5, learn 6 to 8, sync 8 to 8.5, end.
     readings = iter([0.0, 1.0, 4.0, 4.0, 5.0, 6.0, 8.0, 8.0, 8.5, 10.0])
-    time = TimeSplit(clock=lambda: next(readings))
+    cpu = iter([100.0, 107.5])
+    time = TimeSplit(clock=lambda: next(readings), cpu_clock=lambda: next(cpu))
     for name in ("sample", "score", "learn", "sync"):
         with time.phase(name):
             pass
@@ -117,6 +118,7 @@ def test_the_parts_of_a_steps_time_add_up():
         "time/learn_seconds": 2.0,
         "time/sync_seconds": 0.5,
         "time/step_seconds": 10.0,
+        "time/step_cpu_seconds": 7.5,
         "time/idle_seconds": 7.0,
         "time/episodes_per_second": 0.2,
         "time/sampled_tokens_per_second": 10.0,

@@ -58,8 +58,10 @@ class PolicyLearner(Protocol):
         """Return what the policy, or the reference, says of sequences, in their order."""
         ...
 
-    def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:
-        """Learn from sequences."""
+    def update(
+        self, sequences: Sequence[TokenSequence], loss: LossFunction, *, step: int | None = None
+    ) -> UpdateReport:
+        """Learn from sequences, at the learning rate of a step of the run."""
         ...
 
     def export_weights(self) -> Mapping[str, Tensor]:
@@ -130,7 +132,7 @@ def train_step(
     with interrupt_deferred():
         if credit.sequences:
             with time.phase("learn"):
-                update = learner.update(credit.sequences, algorithm.loss)
+                update = learner.update(credit.sequences, algorithm.loss, step=progress.step)
             progress.weights_version += 1
             with time.phase("sync"):
                 sampler.publish(learner.export_weights(), progress.weights_version)

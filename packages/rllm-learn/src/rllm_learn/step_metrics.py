@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from time import perf_counter, time
+from time import perf_counter, process_time, time
 from typing import Any
 
 from rllm_agents import Episode
@@ -81,10 +81,16 @@ def reward_parts(episodes: Sequence[Episode]) -> dict[str, float]:
 class TimeSplit:
     """Measures where a step's time goes."""
 
-    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
-        """Begin the step; the clock counts seconds."""
+    def __init__(
+        self,
+        clock: Callable[[], float] = perf_counter,
+        cpu_clock: Callable[[], float] = process_time,
+    ) -> None:
+        """Begin the step; the clocks count seconds, the second one those that were computed in."""
         self._clock = clock
+        self._cpu_clock = cpu_clock
         self._began = time()
+        self._cpu_started = cpu_clock()
         self._started = clock()
         self._seconds = dict.fromkeys(PHASES, 0.0)
 
@@ -100,8 +106,9 @@ class TimeSplit:
     def metrics(self, *, episodes: Sequence[Episode], learned_tokens: int) -> dict[str, float]:
         """Return seconds by phase, throughput, and when the step began, in seconds since 1970.
 
-        `time/idle_seconds` is what the learner spent without computing: all but scoring and
-        learning.
+        `time/step_cpu_seconds` are of all threads of this process: engines and learners in
+        processes of their own are not in it. `time/idle_seconds` is what the learner spent without
+        computing: all but scoring and learning.
 
         Args:
             episodes: All that were played.
@@ -114,6 +121,7 @@ class TimeSplit:
             **{f"time/{name}_seconds": seconds for name, seconds in spent.items()},
             "time/began": self._began,
             "time/step_seconds": step,
+            "time/step_cpu_seconds": self._cpu_clock() - self._cpu_started,
             "time/idle_seconds": step - spent["score"] - spent["learn"],
             "time/episodes_per_second": len(episodes) / step,
             "time/sampled_tokens_per_second": sampled / (spent["sample"] or step),

@@ -19,6 +19,7 @@ from rllm_learn.algorithms.grpo import GRPO, GRPOConfig
 from rllm_learn.algorithms.gspo import GSPO, GSPOConfig
 from rllm_learn.algorithms.policy_gradient import PolicyGradientConfig
 from rllm_learn.algorithms.ppo import PPO, PPOConfig
+from rllm_learn.algorithms.registered import register_advantage, register_loss
 from rllm_learn.algorithms.reinforce import REINFORCE, REINFORCEConfig
 from rllm_learn.algorithms.reinforce_plus_plus import REINFORCEPlusPlus, REINFORCEPlusPlusConfig
 from rllm_learn.algorithms.remax import ReMax, ReMaxConfig
@@ -85,4 +86,6 @@ __all__ = [
     "ReMaxConfig",
     "RoleAlgorithms",
     "make_algorithm",
+    "register_advantage",
+    "register_loss",
 ]

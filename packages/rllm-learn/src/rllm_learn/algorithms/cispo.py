@@ -27,6 +27,7 @@ class CISPOConfig(GroupConfig):
     "The Art of Scaling Reinforcement Learning Compute for LLMs"."""
 
     title: ClassVar[str] = "CISPO"
+    of_own_loss: ClassVar[tuple[str, ...]] = ("max_ratio",)
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work; raises ConfigError."""

@@ -27,6 +27,8 @@ class ClippedGroupConfig(GroupConfig):
     clip_high: float = 0.2
     """How far the probability ratio may rise above 1 and still earn; at least 0."""
 
+    of_own_loss: ClassVar[tuple[str, ...]] = ("clip_low", "clip_high")
+
     def __post_init__(self) -> None:
         """Refuse settings that cannot work; raises ConfigError."""
         super().__post_init__()
@@ -44,6 +46,7 @@ class GRPOConfig(ClippedGroupConfig):
     """Divide advantages by the group's standard deviation."""
 
     title: ClassVar[str] = "GRPO"
+    of_own_advantage: ClassVar[tuple[str, ...]] = ("divide_by_std",)
 
 
 Config = TypeVar("Config", bound=ClippedGroupConfig)

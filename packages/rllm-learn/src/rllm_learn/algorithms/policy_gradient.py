@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from rllm_agents import TerminationReason
 from rllm_learn.algorithms.base import AlgorithmConfig, PlannedRollout
+from rllm_learn.algorithms.registered import find_loss
 from rllm_learn.core.batch import Rollout, TokenBatch, TokenSequence
 from rllm_learn.core.importance import importance_weights
 from rllm_learn.core.kl import KL_ESTIMATORS, kl_estimate
@@ -26,6 +27,9 @@ AGGREGATIONS = ("token_mean", "sequence_mean", "sequence_sum")
 class PolicyGradientConfig(AlgorithmConfig):
     """Settings that every algorithm has."""
 
+    loss: str | None = None
+    """The policy's loss at a token: one that `register_loss` registered under the name, or
+    `module:name`; null is the algorithm's own."""
     aggregation: str = "token_mean"
     """How token losses become one: token_mean over all sampled tokens of the batch; sequence_mean
     over each rollout's tokens, then over rollouts; sequence_sum over each rollout's tokens, divided
@@ -46,11 +50,17 @@ class PolicyGradientConfig(AlgorithmConfig):
     own before the update."""
     importance_cap: float | None = None
     """With importance: the largest weight, at least 1; null is 2."""
+    importance_floor: float | None = None
+    """With importance=masked: the smallest weight that is kept, in [0, 1]; null is 1 /
+    importance_cap."""
     importance_level: str = "token"
     """With importance: a weight for each token, or one for each sequence, the product of them."""
     masked_endings: list[str] = field(default_factory=list)
     """Rollouts that ended so are compared but not learned from, for example
     [max_response_length_exceeded, timeout]."""
+
+    of_own_loss: ClassVar[tuple[str, ...]] = ()
+    """Settings that only the algorithm's own loss reads."""
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work, and those without an effect.
@@ -59,6 +69,9 @@ class PolicyGradientConfig(AlgorithmConfig):
             ConfigError: With the field, its value and what is allowed.
         """
         super().__post_init__()
+        if self.loss is not None:
+            find_loss(self.loss)
+            self.refuse_changed(self.of_own_loss, f"with algorithm.loss={self.loss}")
         self._check_aggregation()
         self._check_kl()
         entropy = self.entropy_coefficient
@@ -126,6 +139,16 @@ class PolicyGradientConfig(AlgorithmConfig):
         if kind == "none":
             unused = ("importance_cap", "importance_level")
             self.refuse_changed(unused, "where algorithm.importance is none")
+        if kind != "masked":
+            reason = f"where algorithm.importance is {kind}"
+            self.refuse_changed(("importance_floor",), reason)
+        floor = self.importance_floor
+        require(
+            floor is None or 0 <= floor <= 1,
+            "algorithm.importance_floor",
+            floor,
+            "in [0, 1], or null",
+        )
         require(cap is None or cap >= 1, "algorithm.importance_cap", cap, "at least 1, or null")
         require(
             level in ("token", "sequence"), "algorithm.importance_level", level, "token or sequence"
@@ -156,6 +179,7 @@ class PolicyGradient(ABC, Generic[Config]):
     def __init__(self, config: Config):
         """Take the settings."""
         self.config: Config = config
+        self._token_losses = self.token_losses if config.loss is None else find_loss(config.loss)
 
     @property
     def scores(self) -> frozenset[str]:
@@ -191,7 +215,7 @@ class PolicyGradient(ABC, Generic[Config]):
         # Where nothing was sampled a logprob may be anything, and 0 times infinity is no number.
         logprobs = output.logprobs.masked_fill(~mask, 0.0)
         log_ratio = logprobs - old.masked_fill(~mask, 0.0)
-        own = self.token_losses(logprobs, log_ratio, advantages, mask)
+        own = self._token_losses(logprobs, log_ratio, advantages, mask)
         values = own.values
         if own.clipped is not None:
             stats["clip_fraction"] = own.clipped
@@ -215,7 +239,7 @@ class PolicyGradient(ABC, Generic[Config]):
         if config.importance == "none":
             return batch.advantages, batch.sampler_logprobs, {}
         policy = asked_for(batch.policy_logprobs)
-        cap = config.importance_cap or 2.0
+        cap, floor = config.importance_cap or 2.0, config.importance_floor
         weights = importance_weights(
             policy,
             batch.sampler_logprobs,
@@ -223,6 +247,7 @@ class PolicyGradient(ABC, Generic[Config]):
             kind=config.importance,
             level=config.importance_level,
             cap=cap,
+            floor=1.0 / cap if floor is None else floor,
         )
         bounded = weights >= cap if config.importance == "truncated" else weights == 0
         figures = {"importance_weight": weights, "importance_bounded": bounded}

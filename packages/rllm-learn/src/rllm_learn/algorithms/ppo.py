@@ -73,6 +73,7 @@ class PPOConfig(PolicyGradientConfig):
     1e-4 for a head or adapters and 1e-5 for all parameters of a critic of its own."""
 
     title: ClassVar[str] = "PPO"
+    of_own_loss: ClassVar[tuple[str, ...]] = ("clip_low", "clip_high")
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work, and those without an effect; raises ConfigError."""

@@ -41,6 +41,7 @@ class REINFORCEPlusPlusConfig(PolicyGradientConfig):
     """How far the probability ratio may rise above 1 and still earn; at least 0."""
 
     title: ClassVar[str] = "REINFORCE++"
+    of_own_loss: ClassVar[tuple[str, ...]] = ("clip_low", "clip_high")
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work; raises ConfigError."""

@@ -6,10 +6,11 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from rllm_learn.algorithms.base import Credit, PlannedRollout
 from rllm_learn.algorithms.policy_gradient import PolicyGradient, PolicyGradientConfig, repeated
+from rllm_learn.algorithms.registered import find_advantage
 from rllm_learn.core.advantages import discounted_returns, is_uniform
 from rllm_learn.core.batch import Rollout, TokenSequence
 from rllm_learn.errors import ConfigError, require
@@ -50,6 +51,12 @@ class GroupConfig(StepCreditConfig):
 
     group_size: int = 8
     """Rollouts of each task that are compared; at least 2."""
+    advantage: str | None = None
+    """How rewards become advantages: what `register_advantage` registered under the name, or
+    `module:name`; null is the algorithm's own."""
+
+    of_own_advantage: ClassVar[tuple[str, ...]] = ()
+    """Settings that only the algorithm's own advantage reads."""
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work; raises ConfigError."""
@@ -59,6 +66,10 @@ class GroupConfig(StepCreditConfig):
                 f"algorithm.group_size must be at least 2, got {self.group_size}: a rollout is "
                 "compared with the others of its task, and alone its advantage is always 0"
             )
+        if self.advantage is not None:
+            find_advantage(self.advantage)
+            reason = f"with algorithm.advantage={self.advantage}"
+            self.refuse_changed(self.of_own_advantage, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +145,12 @@ GroupSettings = TypeVar("GroupSettings", bound=GroupConfig)
 class GroupCredit(StepCredit[GroupSettings]):
     """Base of algorithms that compare rollouts of one task. One of them adds `advantages`."""
 
+    def __init__(self, config: GroupSettings):
+        """Take the settings."""
+        super().__init__(config)
+        own = config.advantage
+        self._advantages = self.advantages if own is None else find_advantage(own)
+
     def plan(self, num_tasks: int) -> list[PlannedRollout]:
         """Return `group_size` sampled rollouts of each task."""
         return repeated(num_tasks, self.config.group_size)
@@ -150,7 +167,7 @@ class GroupCredit(StepCredit[GroupSettings]):
         """
         compared = self.compared(rollouts)
         values, keys = [c.value for c in compared], [c.key for c in compared]
-        sequences = self.spread(rollouts, compared, self.advantages(values, keys))
+        sequences = self.spread(rollouts, compared, self._advantages(values, keys))
         return Credit(sequences, metrics={"uniform_groups": share_of_uniform(values, keys)})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ Settings are KEY=VALUE, for example
   model=path/to/model             a Hugging Face model directory or hub name
   num_steps=40 tasks_per_step=32 algorithm.group_size=8
   learner.learning_rate=1e-3 model.lora_rank=0     all parameters instead of LoRA
+  algorithm.loss=my_losses:shaped   a loss registered in my_losses.py, here or installed
 
 \b
 All settings with defaults and meaning: docs/configuration.md, or
@@ -44,6 +46,9 @@ All settings with defaults and meaning: docs/configuration.md, or
 def train(settings: tuple[str, ...], resume: bool, config_name: str, show_config: bool) -> None:
     """Run `AgentTrainer` with settings from the command line."""
     overrides = expand_shorthands(settings)
+    # A setting may name a module of the user's own, as for `python script.py`.
+    if not {"", str(Path.cwd())} & set(sys.path):
+        sys.path.insert(0, str(Path.cwd()))
     # Loading torch takes seconds; settings are checked before.
     from rllm_learn.config import TrainerConfig, load_config, to_settings
 

@@ -160,9 +160,10 @@ class LearnerConfig:
     """Peak rate of AdamW. null: 3e-3 for the tiny model's adapters and 1e-3 for all of it; for
     any other model 1e-5 for adapters and 1e-6 for all parameters."""
     warmup_updates: int = 5
-    """Updates over which the rate rises linearly."""
+    """Steps over which the rate rises linearly."""
     decay: str = "constant"
-    """After the warm-up: constant, or cosine to 0 at the last step."""
+    """After the warm-up: constant, or cosine to 0 at the last of `num_steps`, also where a step
+    takes several optimizer steps (`num_epochs`, `minibatch_sequences`) or none."""
     betas: tuple[float, float] = (0.9, 0.99)
     """Decay rates of AdamW's averages."""
     weight_decay: float = 0.0

@@ -15,6 +15,7 @@ def importance_weights(
     kind: str,
     level: str,
     cap: float,
+    floor: float = 0.0,
 ) -> Tensor:
     """Return what the loss of each token is multiplied by, without gradient.
 
@@ -23,8 +24,10 @@ def importance_weights(
 
     "truncated": min(w, cap). Yao et al. 2025, "Your efficient RL framework secretly brings you
     off-policy RL training" (TIS); Espeholt et al. 2018, "IMPALA", eq. 1.
-    "masked": w where 1 / cap <= w <= cap, else 0. Zhao et al. 2025, "Small leak can sink a great
-    ship: boost RL training on MoE with IcePop", there with a lower bound of its own.
+    "masked": w where floor <= w <= cap, else 0. Zhao et al. 2025, "Small leak can sink a great
+    ship: boost RL training on MoE with IcePop", of tokens between 0.5 and 5; Liu et al. 2025, "When
+    speed kills stability: demystifying RL collapse from the training-inference mismatch" (MIS), of
+    sequences, without a floor.
 
     Args:
         policy_logprobs: (B, T) of the learner's policy before the update.
@@ -33,6 +36,7 @@ def importance_weights(
         kind: "truncated" or "masked".
         level: "token" or "sequence".
         cap: Largest weight, at least 1.
+        floor: Of "masked", the smallest weight but 0, in [0, 1].
 
     Returns:
         (B, T) in [0, cap]; what stands outside the mask means nothing.
@@ -43,4 +47,4 @@ def importance_weights(
     weights = log_weights.exp()
     if kind == "truncated":
         return weights.clamp(max=cap)
-    return weights.masked_fill((weights > cap) | (weights < 1.0 / cap), 0.0)
+    return weights.masked_fill((weights > cap) | (weights < floor), 0.0)

@@ -142,7 +142,7 @@ class Learner:
         self.optimizers = self._groups["policy"].optimizers
         self.device = next(policy.parameters()).device
         self.num_updates = 0
-        """Optimizer steps so far, skipped ones included: the position in the schedule."""
+        """Optimizer steps so far, skipped ones included."""
 
     @property
     def shards(self) -> bool:
@@ -203,12 +203,17 @@ class Learner:
             found["teacher"] = self._teacher_scorer(batch).logprobs
         return found
 
-    def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:
+    def update(
+        self, sequences: Sequence[TokenSequence], loss: LossFunction, *, step: int | None = None
+    ) -> UpdateReport:
         """Learn from sequences: one optimizer step a minibatch, `num_epochs` times over.
 
         Args:
             sequences: At least one, in any order.
             loss: Called once a micro-batch.
+            step: Which of the run's steps this is, counted from 0: where the learning rate's
+                schedule stands, whatever steps before came to. None where each update is one
+                optimizer step and none is left out: then it counts them itself.
 
         Returns:
             The loss divided by its count, and means of stats over all sampled tokens. `sampler_gap`
@@ -218,7 +223,11 @@ class Learner:
             are the weights those that were published last.
         """
         sums: dict[str, float] = defaultdict(float)
-        reports = [self._step(batch, loss, sums) for batch in self._minibatches(sequences)]
+        reports, position = [], 0.0
+        for index, batch in enumerate(self._minibatches(sequences)):
+            share = index / self._num_minibatches(sequences)
+            position = float(self.num_updates) if step is None else step + share
+            reports.append(self._step(batch, loss, sums, position))
         gap, divergence, gap_max, num_gap = reports[0][1:]
         loss_mean = sums.pop("loss") / (sums.pop("count") or 1.0)
         norms = {_norm_name(g): sums.pop(_norm_name(g), 0.0) / len(reports) for g in self._groups}
@@ -229,7 +238,7 @@ class Learner:
                 "loss": loss_mean,
                 **{name: total / num_actions for name, total in sums.items()},
                 **norms,
-                "learning_rate": self.rule.learning_rate.at(self.num_updates - 1),
+                "learning_rate": self.rule.learning_rate.at(position),
                 "sampler_gap": gap / max(num_gap, 1),
                 "sampler_gap_max": gap_max,
                 "sampler_kl": divergence / max(num_gap, 1),
@@ -317,6 +326,10 @@ class Learner:
             groups["critic"] = ParameterGroup(own, rule.critic.learning_rate, **shared)
         return groups
 
+    def _num_minibatches(self, sequences: Sequence[TokenSequence]) -> int:
+        size = self.rule.minibatch_sequences or len(sequences)
+        return self.rule.num_epochs * math.ceil(len(sequences) / size)
+
     def _minibatches(self, sequences: Sequence[TokenSequence]) -> Iterator[list[TokenSequence]]:
         size = self.rule.minibatch_sequences or len(sequences)
         for _ in range(self.rule.num_epochs):
@@ -328,7 +341,11 @@ class Learner:
                 yield [sequences[i] for i in indices[start : start + size]]
 
     def _step(
-        self, minibatch: list[TokenSequence], loss: LossFunction, sums: dict[str, float]
+        self,
+        minibatch: list[TokenSequence],
+        loss: LossFunction,
+        sums: dict[str, float],
+        position: float,
     ) -> tuple[bool, float, float, float, int]:
         """Take one optimizer step; return whether it was finite, and the gap to the sampler.
 
@@ -355,17 +372,17 @@ class Learner:
         gap_max = max(figures["gap_max"] for figures in of_ranks)
         for name in total.keys() - {"gap", "divergence", "gap_max"}:
             sums[name] += total[name]
-        finite = self._apply(total["loss"], total["count"], sums)
+        finite = self._apply(total["loss"], total["count"], sums, position)
         return finite, total["gap"], total["divergence"], gap_max, int(total["num_actions"])
 
-    def _apply(self, total: float, count: float, sums: dict[str, float]) -> bool:
+    def _apply(self, total: float, count: float, sums: dict[str, float], position: float) -> bool:
         """Normalise, clip and apply the gradients, or drop them if anything is not finite."""
         limit = self.rule.max_grad_norm
         norms = {name: g.normalize(count or 1.0, limit) for name, g in self._groups.items()}
         finite = math.isfinite(total) and all(map(math.isfinite, norms.values()))
         if finite:
             for name, group in self._groups.items():
-                group.step(self.num_updates)
+                group.step(position)
                 sums[_norm_name(name)] += norms[name]
         self.num_updates += 1
         for group in self._groups.values():

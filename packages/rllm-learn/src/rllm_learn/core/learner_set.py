@@ -62,8 +62,15 @@ class LearnerSet:
                 found.update(zip(indices, learner.score(own, kinds), strict=True))
         return [found[index] for index in range(len(sequences))]
 
-    def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:
+    def update(
+        self, sequences: Sequence[TokenSequence], loss: LossFunction, *, step: int | None = None
+    ) -> UpdateReport:
         """Let each policy learn from its sequences; one without any stays as it is.
+
+        Args:
+            sequences: Of all policies.
+            loss: See `Learner.update`.
+            step: See `Learner.update`.
 
         Returns:
             Figures of all. Where several policies learn, names of metrics begin with the policy's.
@@ -71,7 +78,7 @@ class LearnerSet:
         metrics: dict[str, float] = {}
         num_steps = num_skipped = 0
         for name, indices in self._dealt([s.sampled.adapter for s in sequences]).items():
-            report = self.learners[name].update([sequences[i] for i in indices], loss)
+            report = self.learners[name].update([sequences[i] for i in indices], loss, step=step)
             mark = f"{name}/" if len(self.learners) > 1 else ""
             metrics |= {f"{mark}{key}": value for key, value in report.metrics.items()}
             num_steps += report.num_optimizer_steps

@@ -16,7 +16,11 @@ from rllm_learn.core.sharding import part_of, whole
 
 @dataclass(frozen=True, slots=True)
 class LearningRate:
-    """Learning rate as a function of the update: a linear warm-up, then constant or a cosine."""
+    """Learning rate as a function of the update: a linear warm-up, then constant or a cosine.
+
+    An update is what one batch does, in however many optimizer steps: those of a batch stand
+    between its number and the next.
+    """
 
     peak: float
     """Reached after the warm-up; above 0."""
@@ -26,8 +30,8 @@ class LearningRate:
     total_updates: int = 0
     """Where the cosine reaches 0; read by `cosine` only. Loshchilov and Hutter 2016, "SGDR"."""
 
-    def at(self, update: int) -> float:
-        """Return the rate of update number `update`, counted from 0."""
+    def at(self, update: float) -> float:
+        """Return the rate at a place among the updates, counted from 0: 2.5 is in the third."""
         if update < self.warmup_updates:
             return self.peak * (update + 1) / (self.warmup_updates + 1)
         if self.decay == "constant":
@@ -158,8 +162,8 @@ class ParameterGroup:
         norm = nn.utils.clip_grad_norm_(list(self.parameters.values()), max_norm)
         return whole(norm).item()
 
-    def step(self, update: int) -> None:
-        """Apply the gradients at the rate of an update."""
+    def step(self, update: float) -> None:
+        """Apply the gradients at the rate of a place among the updates."""
         self.optimizers.step(self.learning_rate.at(update), peak=self.learning_rate.peak)
         self._masters.publish()
 

@@ -79,9 +79,11 @@ class LearnerActor(Living):
         """Score this rank's share of a batch."""
         return self.learner.score(sequences, kinds)
 
-    def update(self, sequences: Sequence[TokenSequence], loss: LossFunction) -> UpdateReport:
+    def update(
+        self, sequences: Sequence[TokenSequence], loss: LossFunction, step: int | None
+    ) -> UpdateReport:
         """Take this rank's part in one update."""
-        return self.learner.update(sequences, loss)
+        return self.learner.update(sequences, loss, step=step)
 
     def export_weights(self) -> Mapping[str, Tensor]:
         """Return what differs from the model as loaded; ranks but the first help to gather it."""

@@ -133,7 +133,7 @@ class LLMLearnerGroup(LearnerGroup):
         return [scores[index] for index in range(len(sequences))]
 
     def update(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, sequences: Sequence[TokenSequence], loss: LossFunction
+        self, sequences: Sequence[TokenSequence], loss: LossFunction, *, step: int | None = None
     ) -> UpdateReport:
         """Learn from sequences, whoever has which share of them; see `Learner.update`.
 
@@ -142,10 +142,10 @@ class LLMLearnerGroup(LearnerGroup):
                 its last update.
         """
         if self._learner is not None:
-            return self._learner.update(sequences, loss)
+            return self._learner.update(sequences, loss, step=step)
         # One copy in the object store, however many ranks read it.
         boxed = ray.put(list(sequences))
-        reports = self._on_all("update", boxed, loss)
+        reports = self._on_all("update", boxed, loss, step)
         self._updates_since_snapshot += 1
         if self._updates_since_snapshot >= self.config.snapshot_every_updates:
             self._take_snapshot()
