@@ -66,7 +66,7 @@ def write_site(
             problems += _write_transcripts(data, board, tasks, on_entry)
         _write(data, "index", _index(boards, curves, tasks))
     except OSError as error:
-        raise UserError(f"out={str(out)!r} cannot be written: {error}") from error
+        raise UserError(f"--out {str(out)!r} cannot be written: {error}") from error
     files = [path for path in out.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     return SiteWritten(out / "index.html", size, tuple(problems))
@@ -127,9 +127,7 @@ def _stale_rows(boards: Sequence[Board]) -> list[str]:
 def _empty_data(out: Path) -> Path:
     """Return the empty directory for data, made anew where an earlier site is."""
     if out.is_dir() and any(out.iterdir()) and not (out / "site.js").is_file():
-        raise UserError(
-            f"out={str(out)!r} is not empty and holds no site; choose another directory"
-        )
+        raise UserError(f"--out {str(out)!r} is not empty and holds no site; choose another one")
     data = out / DATA
     if data.is_dir():
         shutil.rmtree(data)

@@ -36,10 +36,10 @@ def entry_transcripts(board: Board, entry: SuiteEntry, *, tasks: int) -> dict[st
         tasks: How many of each seed; of a match, games against each opponent.
 
     Returns:
-        ``tasks``, each with ``seed``, ``task`` (its number), ``id`` and, under ``played``, an episode of each policy:
-        its messages as ``[role, text]``, reward, success, end, how many turns are not shown, and
-        a ``problem`` where the environment earns otherwise than the row says. ``problem`` where the
-        tasks are not there.
+        ``tasks``, each with ``seed``, ``task`` (its number), ``id`` and, under ``played``, an
+        episode of each policy: its messages as ``[role, text]``, reward, success, end, how many
+        messages are not shown, and a ``problem`` where the environment earns otherwise than the row
+        says. ``problem`` beside them where the tasks themselves are not there.
     """
     left = MAX_ENTRY_CHARACTERS
     found = []
