@@ -1,7 +1,7 @@
 // Leaderboards: policies of all suites, and their scores by environment.
 
 import { goTo, readPlace } from "../place.js";
-import { oneLine, short, visible } from "../visible.js";
+import { oneLine, visible } from "../visible.js";
 import { Chosen, matches, Typed } from "./fields.jsx";
 import { TABS } from "./tabs.js";
 import { Table } from "./table.jsx";
@@ -74,7 +74,7 @@ function policyColumns({ hasSuites, hasRatings, isFiltered, open }) {
     { key: "tokens", label: "tokens", value: (line) => line.row.tokens, show: (line) => line.row.tokens.toLocaleString("en") },
     { key: "seconds", label: "seconds", value: (line) => line.row.seconds, show: (line) => Math.round(line.row.seconds).toLocaleString("en") },
     { key: "seed", label: "seed", value: (line) => line.row.seed },
-    { key: "made", label: "made", isText: true, value: (line) => line.row.date, show: (line) => `${oneLine(line.row.date, 12)} ${oneLine(line.row.commit, 7)}` },
+    { key: "made", label: "made", isText: true, value: (line) => line.row.date, show: (line) => `${oneLine(line.row.date, 12)} ${oneLine(line.row.commit.slice(0, 7), 7)}` },
   ];
 }
 
@@ -95,7 +95,7 @@ function entryColumns(names, hasSuites) {
       ),
     },
     ...(hasSuites ? [{ key: "suite", label: "suite", isText: true, value: (line) => line.suite.name, show: (line) => line.suite.name }] : []),
-    { key: "threshold", label: "threshold", title: "Mean reward that counts as solved", value: (line) => (line.entry.threshold === "" ? null : Number(line.entry.threshold)) },
+    { key: "threshold", label: "threshold", title: "Mean reward that counts as solved", value: (line) => (line.entry.threshold === "" ? null : Number(line.entry.threshold)), show: (line) => visible(line.entry.threshold) },
     ...names.map((name) => ({
       key: `by ${name}`, label: oneLine(name, 24),
       value: (line) => line.scores.get(name)?.[0][0],
@@ -164,7 +164,7 @@ export function Boards({ site, values }) {
         onOrder={(by, isDown) => change({ by, bydown: isDown ? "1" : "0" })}
       />
       <p class="note">
-        Shaded from random play to the oracle. Score: {short(0)} is random play and {short(1)} the oracle, with 95 % intervals.
+        Shaded from random play to the oracle. A score of 0 is random play, 1 the oracle; intervals are of 95 %.
       </p>
     </div>
   );

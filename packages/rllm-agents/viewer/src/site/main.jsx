@@ -60,7 +60,7 @@ function Head({ site, tab, onHelp }) {
         ))}
       </nav>
       <p class="status">
-        made {oneLine(site.made, 12)} {site.commit && `at ${oneLine(site.commit, 20)}`}
+        made {oneLine(site.made, 12)} {site.commit && `at ${oneLine(site.commit.slice(0, 7), 7)}`}
       </p>
       <button type="button" onClick={nextTheme} aria-label="Light or dark">◐</button>
       <button type="button" onClick={onHelp} aria-label="Keys">?</button>
