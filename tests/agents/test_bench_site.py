@@ -169,6 +169,11 @@ def test_broken_rows_and_missing_ones_are_named(place: Path) -> None:
     assert "2 files hold no row" in result.output
     assert "random.json cannot be read" in result.output
     assert "oracle.actions.xz is not what" in result.output
+    for name in ("random", "oracle"):  # each would be mended; two of one name cannot be
+        (rows / f"{name}.json").unlink()
+    (rows / "copy.json").write_bytes((rows / "heuristic.json").read_bytes())
+    (rows / "copy.actions.xz").write_bytes((rows / "heuristic.actions.xz").read_bytes())
+    assert "another row is called 'heuristic' too" in site(place).output
     empty = site(place, f"results={place / 'nowhere'}")
     assert empty.exit_code == 2
     assert "there are no rows of mine under" in empty.output
@@ -190,6 +195,7 @@ def test_a_directory_that_holds_something_else_is_left_as_it_is(place: Path) -> 
     assert "is not empty and holds no site" in result.output
     assert [path.name for path in (place / "site").iterdir()] == ["thesis.tex"]
     assert "tasks must be in [0, 20], got 21" in site(place, "tasks=21").output
+    assert "benchmarks/results/learning_curves" in rllm("site", "--help").output
 
 
 def test_curves_of_both_kinds_are_read_by_seed(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ def read_boards(results: Path, suites: Sequence[Suite]) -> list[Board]:
     """
     boards, broken = [], []
     for suite in suites:
-        rows, others = [], []
+        rows: list[PlayedRow] = []
+        others: list[str] = []
         for path in sorted((results / suite.name).glob("*.json")):
             try:
                 played = _read_played(path, suite)
@@ -58,6 +59,8 @@ def read_boards(results: Path, suites: Sequence[Suite]) -> list[Board]:
                 continue
             if played is None:
                 others.append(path.stem)
+            elif any(played.row["name"] == one.row["name"] for one in rows):
+                broken.append(f"{path}: another row is called {played.row['name']!r:.80} too")
             else:
                 rows.append(played)
         if rows:

@@ -56,14 +56,15 @@ function columnsOf(first, second, isPaired) {
   ];
 }
 
-function Tasks({ suite, line, values, first, second, seed }) {
-  const kept = keptTasks(useData(`${suite.name}/${line.name}`), seed);
+function Tasks({ suite, line, values, first, second, seed, hasTranscripts }) {
+  const kept = keptTasks(useData(hasTranscripts ? `${suite.name}/${line.name}` : ""), seed);
   const task = values.task === undefined || values.task === "" ? Math.min(...kept) : Number(values.task);
   return (
     <section class="tasks">
       <h2>{visible(line.name)}</h2>
       <p class="note">
-        One cell a task: what {visible(first)} earned, above what {visible(second)} earned. Those with a frame are kept with transcripts.
+        One cell a task: what {visible(first)} earned, above what {visible(second)} earned.
+        {hasTranscripts && " Those with a frame are kept with transcripts."}
       </p>
       <div class="cells">
         {line.tasks[0].map((value, index) => {
@@ -138,7 +139,12 @@ export function Compare({ site, values }) {
         order={values.order ?? ""} isDown={values.down === "1"}
         onOrder={(order, isDown) => change({ order, down: isDown ? "1" : "0" })}
       />
-      {open && isPaired && <Tasks suite={suite} line={open} values={values} first={first} second={second} seed={rows[0].seed} />}
+      {open && isPaired && (
+        <Tasks
+          suite={suite} line={open} values={values} first={first} second={second} seed={rows[0].seed}
+          hasTranscripts={site.has_transcripts}
+        />
+      )}
     </div>
   );
 }

@@ -25,10 +25,11 @@ function load(name) {
   document.head.append(script);
 }
 
-/** A value by name: undefined while it is loaded, null where it is not there. */
+/** A value by name: undefined while it is loaded, null where it is not there; "" asks for none. */
 export function useData(name) {
   const [, draw] = useState(0);
   useEffect(() => {
+    if (name === "") return undefined;
     const call = () => draw((count) => count + 1);
     if (values.has(name)) {
       call(); // it came between drawing and now
