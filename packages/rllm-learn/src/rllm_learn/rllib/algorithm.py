@@ -239,8 +239,9 @@ class LLMAlgorithm(Algorithm):
         super().cleanup()
         if hasattr(self, "_parts"):  # not where setup failed
             self._parts.close()
-        if getattr(self, "_run_record", None) is not None:
-            self._run_record.close(self._progress)
+        record: RunRecord | None = getattr(self, "_run_record", None)
+        if record is not None:
+            record.close(self._progress)
 
     @classmethod
     def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
