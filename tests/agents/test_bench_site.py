@@ -15,7 +15,6 @@ from rllm_agents.bench_site.curves import read_curves
 from rllm_agents.bench_site.pages import script_text
 from rllm_agents.bench_site.transcripts import MAX_CHARACTERS
 from rllm_agents.cli import main
-from rllm_agents.errors import UserError
 
 SUITE = """
 name: mine
@@ -199,7 +198,7 @@ def test_a_directory_that_holds_something_else_is_left_as_it_is(place: Path) -> 
 
 
 def test_curves_of_both_kinds_are_read_by_seed(tmp_path: Path) -> None:
-    assert read_curves(tmp_path / "nowhere") == []
+    assert read_curves(tmp_path / "nowhere") == ([], [])
     curve = [{"step": 0, "eval/pass_at_1": 0.25}, {"step": 10, "eval/pass_at_1": 0.5, "note": "x"}]
     several = {
         "name": "sums",
@@ -213,14 +212,24 @@ def test_curves_of_both_kinds_are_read_by_seed(tmp_path: Path) -> None:
     for seed in (0, 1):
         row = {"algorithm": "grpo", "task": "calculator", "seed": seed, "curve": curve}
         (tmp_path / "rows" / f"{seed}.json").write_text(json.dumps(row))
-    grpo, sums = read_curves(tmp_path)
+    wrong = row | {"control": "wrong_sign", "curve": [{"step": 0, "score": 0.5, "cost": 1}]}
+    (tmp_path / "rows" / "2.json").write_text(json.dumps(wrong))
+    (grpo, control, sums), broken = read_curves(tmp_path)
+    assert broken == []
+    assert (control["name"], control["metrics"]) == (
+        "calculator grpo wrong_sign",
+        ["score", "cost"],
+    )
     assert (grpo["name"], [run["seed"] for run in grpo["runs"]]) == ("calculator grpo", [0, 1])
     assert sums["runs"][0] == {"seed": 0, "steps": [0], "values": {"eval/pass_at_1": [0.25]}}
     assert sums["runs"][1]["values"] == {"eval/pass_at_1": [0.25, 0.5]}
     assert sums["metrics"] == ["eval/pass_at_1"]
     (tmp_path / "rows" / "2.json").write_text('{"task": "calculator"}')
-    with pytest.raises(UserError, match=r"1 files hold no learning curve: .*2\.json: KeyError"):
-        read_curves(tmp_path)
+    curves, broken = read_curves(tmp_path)
+    assert [curve["name"] for curve in curves] == ["calculator grpo", "sums"]
+    assert [line.partition(":")[0] for line in broken] == [
+        f"{tmp_path / 'rows' / '2.json'} holds no learning curve"
+    ]
 
 
 def test_the_assets_are_small_and_made_of_the_sources_beside_them(repository: Path) -> None:

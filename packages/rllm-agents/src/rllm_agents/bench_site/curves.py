@@ -8,27 +8,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rllm_agents.errors import UserError
-
 ROWS = "rows"
 """Directory below the curves with one file for each run."""
 
 _MAX_BYTES = 20_000_000
-_MAX_SHOWN = 5
+_HEADLINES = ("eval/pass_at_1", "score")
+"""Metrics that are shown first."""
 
 
-def read_curves(directory: Path) -> list[dict[str, Any]]:
+def read_curves(directory: Path) -> tuple[list[dict[str, Any]], list[str]]:
     """Read the curves of a directory, by name; empty where there is none.
 
     Of ``NAME.json`` the runs under ``runs`` are those of several seeds. In ``rows/`` a file is one
-    run with ``algorithm``, ``task`` and ``seed``; those of one algorithm and task belong together.
+    run with ``algorithm``, ``task`` and ``seed``, and ``control`` where something was changed on
+    purpose; those that agree in all but the seed belong together.
 
     Returns:
         For each ``name``, ``command``, ``date``, ``machine``, ``metrics`` (names) and ``runs``,
         each with ``seed``, ``steps`` and ``values``: a list of numbers or null for each metric.
-
-    Raises:
-        UserError: Files hold no curve: each of them is named.
+        Then, one sentence each, the files that hold no such curve.
     """
     curves: dict[str, dict[str, Any]] = {}
     broken = []
@@ -36,16 +34,13 @@ def read_curves(directory: Path) -> list[dict[str, Any]]:
         try:
             _add_file(curves, path, is_row=path.parent.name == ROWS)
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            broken.append(f"{path}: {type(error).__name__}: {error}"[:300])
-    if broken:
-        shown = "; ".join(broken[:_MAX_SHOWN])
-        raise UserError(f"{len(broken)} files hold no learning curve: {shown}")
+            broken.append(f"{path} holds no learning curve: {type(error).__name__}: {error}"[:300])
     found = [curve for _, curve in sorted(curves.items()) if curve["runs"]]
     for curve in found:
         curve["runs"].sort(key=lambda run: run["seed"])
         names = {name for run in curve["runs"] for name in run["values"]}
-        curve["metrics"] = sorted(names, key=lambda name: (name != "eval/pass_at_1", name))
-    return found
+        curve["metrics"] = sorted(names, key=lambda name: (name not in _HEADLINES, name))
+    return found, broken
 
 
 def _add_file(curves: dict[str, dict[str, Any]], path: Path, *, is_row: bool) -> None:
@@ -53,7 +48,11 @@ def _add_file(curves: dict[str, dict[str, Any]], path: Path, *, is_row: bool) ->
     if path.stat().st_size > _MAX_BYTES:
         raise ValueError(f"has over {_MAX_BYTES} bytes, which no curve has")
     data = json.loads(path.read_text("utf-8"))
-    name = f"{data['task']} {data['algorithm']}" if is_row else str(data["name"])
+    if is_row:
+        parts = (data["task"], data["algorithm"], data.get("control", ""))
+        name = " ".join(str(part) for part in parts if part)
+    else:
+        name = str(data["name"])
     runs = [_run(one) for one in ([data] if is_row else data["runs"])]
     about = {key: str(data.get(key, "")) for key in ("command", "date", "machine")}
     curve = curves.setdefault(name, {"name": name, **about, "runs": []})

@@ -53,7 +53,7 @@ def site_command(out: Path, suites: tuple[str, ...], settings: tuple[str, ...]) 
     if len(set(names)) < len(names):
         raise UserError(f"--suite names a suite twice: {', '.join(names)}")
     boards = read_boards(Path(checked.results).expanduser(), loaded)
-    curves = read_curves(Path(checked.curves).expanduser())
+    curves, broken = read_curves(Path(checked.curves).expanduser())
     with Console(stderr=True).status("reading rows") as status:
         written = write_site(
             out.expanduser(),
@@ -62,9 +62,10 @@ def site_command(out: Path, suites: tuple[str, ...], settings: tuple[str, ...]) 
             tasks=checked.tasks,
             on_entry=lambda name: status.update(f"transcripts of {name}"),
         )
-    for problem in written.problems[:_MAX_SHOWN_PROBLEMS]:
+    problems = [*broken, *written.problems]
+    for problem in problems[:_MAX_SHOWN_PROBLEMS]:
         click.echo(f"not shown as it is: {' '.join(problem.split())[:300]}", err=True)
-    rest = len(written.problems) - _MAX_SHOWN_PROBLEMS
+    rest = len(problems) - _MAX_SHOWN_PROBLEMS
     if rest > 0:
         click.echo(f"... and {rest} more", err=True)
     rows = sum(len(board.played) for board in boards)
