@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import gymnasium
 import pytest
+from click.testing import CliRunner
 
+from rllm_agents.cli import main
 from rllm_agents.leaderboard import leaderboard, load_suite, read_row, read_rows, verify_row
 from rllm_agents.leaderboard.table import replaced_between_marks
 
@@ -15,6 +18,12 @@ RESULTS = ROOT / "benchmarks" / "results" / "leaderboard"
 ROWS = sorted(RESULTS.glob("*/*.json"))
 SUITES = sorted({path.parent.name for path in ROWS})
 AGAIN = "play it again by `rllm bench run`, then `rllm bench table --suite SUITE page=PAGE`"
+
+
+FIRST = [path for path in ROWS if path.parent.name == "quick" and "-seed-" not in path.stem]
+"""Rows that are played again at every run of the tests."""
+SEEDED = ("oracle", "heuristic", "random")
+"""Policies of `quick` with a second row, of another seed."""
 
 
 def named(path: Path) -> str:
@@ -28,14 +37,17 @@ def test_there_are_rows_of_random_play_and_of_the_oracle() -> None:
         assert {"random", "oracle"} <= {row["name"] for row in rows}
 
 
-@pytest.mark.parametrize("path", [p for p in ROWS if p.parent.name == "quick"], ids=named)
+@pytest.mark.parametrize("path", FIRST, ids=named)
 def test_a_row_of_quick_holds(path: Path) -> None:
     assert verify_row(path) == [], AGAIN
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [p for p in ROWS if p.parent.name != "quick"], ids=named)
-def test_a_row_of_another_suite_holds(path: Path) -> None:
+@pytest.mark.parametrize("path", [p for p in ROWS if p not in FIRST], ids=named)
+def test_another_row_holds(path: Path) -> None:
+    suite = load_suite(path.parent.name)
+    if any(entry.dataset for entry in suite.entries) and "RLLM_DATA_DIR" not in os.environ:
+        pytest.skip("RLLM_DATA_DIR is not set")
     assert verify_row(path) == [], AGAIN
 
 
@@ -48,6 +60,38 @@ def test_the_oracle_reaches_every_threshold(suite: str) -> None:
         if entry["score"][0] < (gymnasium.spec(entry["id"]).reward_threshold or 0.0)
     }
     assert below == {}
+
+
+def are_inside_each_other(one: list[float], other: list[float]) -> bool:
+    """Whether each value lies in the other's interval; both are value, low, high."""
+    return one[1] <= other[0] <= one[2] and other[1] <= one[0] <= other[2]
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_another_seed_gives_a_score_inside_the_interval_and_the_other_way_round(name: str) -> None:
+    rows = [read_row(RESULTS / "quick" / f"{file}.json") for file in (name, f"{name}-seed-1")]
+    assert [row["seed"] for row in rows] == [0, 1]
+    for figure in ("score", "normalised"):
+        one, other = (row["total"][figure] for row in rows)
+        assert are_inside_each_other(one, other), figure
+    assert not are_inside_each_other([0.5, 0.4, 0.6], [0.55, 0.51, 0.59])
+
+
+@pytest.mark.slow
+def test_two_seeds_played_here_agree_within_their_intervals(tmp_path: Path) -> None:
+    found = []
+    for seed in (2, 3):
+        result = CliRunner().invoke(
+            main,
+            [
+                "bench", "run", "--suite", "quick", "--policy", "heuristic", f"seed={seed}",
+                f"results={tmp_path}", f"cache={tmp_path / 'cache'}", "workers=1",
+            ],
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        row = read_row(tmp_path / "quick" / f"heuristic-seed-{seed}.json")
+        found.append(row["total"]["normalised"])
+    assert are_inside_each_other(*found)
 
 
 @pytest.mark.parametrize("suite", SUITES)

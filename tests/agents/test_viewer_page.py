@@ -126,7 +126,7 @@ def page(browser: Any) -> Iterator[Any]:
 
 def test_curves_and_timeline_grow_with_the_run(page: Any, tmp_path: Path) -> None:
     def row(step: int) -> str:
-        seconds = {"sample": 2.0, "learn": 1.0, "publish": 0.5}
+        seconds = {"sample": 2.0, "learn": 1.0, "sync": 0.5}
         times = {f"time/{name}_seconds": s for name, s in seconds.items()}
         began = 1000.0 + 4 * step
         return json.dumps({"step": step, "train/reward": step / 4, "time/began": began, **times})

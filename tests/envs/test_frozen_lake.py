@@ -1,8 +1,15 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
 from rllm_envs import EnvArgumentError, TaskError
-from rllm_envs.puzzles.frozen_lake import FrozenLakeEnv, success_probabilities
+from rllm_envs.puzzles.frozen_lake import (
+    FrozenLakeEnv,
+    best_chance,
+    shortest_way,
+    success_probabilities,
+)
 
 LAKE = ["SFFF", "FHFH", "FFFH", "HFFG"]
 
@@ -114,3 +121,48 @@ def test_arguments_out_of_range_are_refused():
         FrozenLakeEnv(slippery=1)
     with pytest.raises(EnvArgumentError, match="max_turns"):
         FrozenLakeEnv(max_turns=0)
+    hostile: Any
+    for hostile in (-0.1, 0.95, True, "0.5"):
+        with pytest.raises(EnvArgumentError, match=r"min_chance must be a number from 0 to 0\.9"):
+            FrozenLakeEnv(slippery=True, min_chance=hostile)
+    with pytest.raises(EnvArgumentError, match="and 0 without"):
+        FrozenLakeEnv(min_chance=0.5)
+
+
+def every_lake() -> list[tuple[str, ...]]:
+    """All lakes of four rows that can be crossed."""
+    found = []
+    for code in range(2**14):
+        cells = "S" + "".join("FH"[code >> cell & 1] for cell in range(14)) + "G"
+        rows = [cells[start : start + 4] for start in range(0, 16, 4)]
+        if shortest_way(rows, (0, 0)):
+            found.append(tuple(rows))
+    return found
+
+
+@pytest.mark.slow
+def test_the_threshold_holds_for_drawn_lakes_and_for_all_different_ones():
+    kept = [(lake, chance) for lake in every_lake() if (chance := best_chance(lake, 96)) >= 0.5]
+    weights = [0.25 ** "".join(lake).count("H") for lake, _ in kept]  # 0.2 / 0.8 for each hole
+    drawn = sum(w * chance for w, (_, chance) in zip(weights, kept, strict=True)) / sum(weights)
+    assert len(kept) == 1805
+    assert drawn == pytest.approx(0.97, abs=0.005)
+    assert np.mean([chance for _, chance in kept]) == pytest.approx(0.91, abs=0.005)
+
+
+def test_lakes_of_slippery_ice_can_be_crossed_with_the_least_chance():
+    env = FrozenLakeEnv(slippery=True, min_chance=0.9, split="all")
+    any_lake = FrozenLakeEnv(slippery=True, split="all")
+    seeds = range(60)
+    for one in (env, any_lake):
+        one.reset(seed=0)
+    chances = [best_chance(tuple(env.generate_task()["rows"]), 96) for _ in seeds]
+    others = [best_chance(tuple(any_lake.generate_task()["rows"]), 96) for _ in seeds]
+    assert min(chances) >= 0.9
+    assert min(others) < 0.5
+
+
+def test_a_least_chance_that_no_lake_has_is_said():
+    env = FrozenLakeEnv(slippery=True, min_chance=0.9, max_turns=6)
+    with pytest.raises(EnvArgumentError, match=r"none of 1000 lakes of size 4 .* lower min_chance"):
+        env.reset(seed=0)

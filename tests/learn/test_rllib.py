@@ -62,6 +62,17 @@ def reward(result: dict[str, Any]) -> float:
     return result["env_runners"]["episode_return_mean"]
 
 
+def episodes_kept(run: Path) -> list[tuple[Any, ...]]:
+    """Step, reward, ids and advantages of the training episodes that a run kept."""
+    found = []
+    for line in (run / "episodes" / "train.jsonl").read_text().splitlines():
+        episode = json.loads(line)
+        (tokens,) = episode["token_records"]
+        credit = tokens.get("advantages")
+        found.append((episode["step"], episode["reward"], tokens["token_ids"], credit))
+    return found
+
+
 def learner_group(
     spec: PolicySpec,
     rule: UpdateRule,
@@ -181,7 +192,7 @@ def test_resources_that_are_not_there_are_named_instead_of_waited_for(cluster: N
 def test_the_loop_is_that_of_the_trainer_and_goes_on_from_a_checkpoint(
     cluster: None, tmp_path: Path
 ) -> None:
-    algo = small().build_algo()
+    algo = small().reporting(run_dir=tmp_path / "rllib").build_algo()
     first = [algo.train() for _ in range(2)]
     path = algo.save_to_path(str(tmp_path / "checkpoint"))
     judged = algo.evaluate()["env_runners"]
@@ -206,6 +217,8 @@ def test_the_loop_is_that_of_the_trainer_and_goes_on_from_a_checkpoint(
     for result, row in zip(results, rows, strict=True):
         figures = result["learners"]["default_policy"]
         assert figures["loss"] == pytest.approx(row["learner/loss"], rel=1e-6)
+    assert episodes_kept(tmp_path / "rllib") == episodes_kept(tmp_path / "run")
+    assert len(episodes_kept(tmp_path / "rllib")) == 3 * 8
 
     again = Algorithm.from_checkpoint(path)
     assert again.iteration == 2
@@ -213,6 +226,13 @@ def test_the_loop_is_that_of_the_trainer_and_goes_on_from_a_checkpoint(
     assert reward(again.train()) == reward(third)
     policy = again.save_policy(tmp_path / "policy")
     again.stop()
+    written = read_metrics(tmp_path / "rllib" / "metrics.jsonl")
+    # The evaluation after two steps and the third step were done again, and stand there once.
+    assert [row["step"] for row in written if "train/reward" in row] == [1, 2, 3]
+    pass_rates = [row["eval/pass_at_1"] for row in written if "eval/pass_at_1" in row]
+    assert pass_rates == [judged["pass_at_1"]] * 2
+    summary = json.loads((tmp_path / "rllib" / "summary.json").read_text())
+    assert (summary["steps"], summary["pass_at_1_after"]) == (3, judged["pass_at_1"])
     config = json.loads((policy / "adapter_config.json").read_text())
     assert config["r"] == 8 and (policy / "tokenizer.json").exists()
 

@@ -13,16 +13,16 @@ const KEYS = [
   ["?", "these keys"],
 ];
 
-export function Help({ onClose }) {
+export function Help({ keys = KEYS, onClose }) {
   const dialog = useRef(null);
   useEffect(() => dialog.current.showModal(), []);
   return (
     <dialog ref={dialog} onClose={onClose}>
       <h2>Keys</h2>
       <dl>
-        {KEYS.map(([keys, meaning]) => (
-          <div key={keys}>
-            <dt>{keys}</dt>
+        {keys.map(([pressed, meaning]) => (
+          <div key={pressed}>
+            <dt>{pressed}</dt>
             <dd>{meaning}</dd>
           </div>
         ))}

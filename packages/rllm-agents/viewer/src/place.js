@@ -4,9 +4,9 @@ import { useEffect, useState } from "preact/hooks";
 
 export const TABS = ["curves", "episodes", "timeline", "settings"];
 
-export function readPlace() {
+export function readPlace(tabs = TABS) {
   const [tab, query] = location.hash.slice(1).split("?");
-  return { tab: TABS.includes(tab) ? tab : TABS[0], values: Object.fromEntries(new URLSearchParams(query)) };
+  return { tab: tabs.includes(tab) ? tab : tabs[0], values: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 /** Go somewhere; values that are empty are left out. */
@@ -19,10 +19,10 @@ export function goTo(tab, values = {}) {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-export function usePlace() {
-  const [place, setPlace] = useState(readPlace);
+export function usePlace(tabs = TABS) {
+  const [place, setPlace] = useState(() => readPlace(tabs));
   useEffect(() => {
-    const changed = () => setPlace(readPlace());
+    const changed = () => setPlace(readPlace(tabs));
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
   }, []);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from time import perf_counter, time
 from typing import Any
 
@@ -41,7 +42,7 @@ class Evaluator:
         sampled = self._play(self._config.rollout.temperature, self._config.eval.samples_per_task)
         self._recorder.write_evaluation("eval", step, sampled.episodes)
         scores = opponent_scores(sampled)
-        metrics = _metrics(sampled, "")
+        metrics = evaluation_metrics(sampled, "")
         metrics |= {f"eval/score/{name}": value for name, value in scores.items()}
         line = f"step {step}: held-out pass@1 {sampled.pass_at_1:.3f}"
         best = self._config.eval.samples_per_task
@@ -50,7 +51,7 @@ class Evaluator:
         if self._config.eval.greedy:
             greedy = self._play(0.0, 1)
             self._recorder.write_evaluation("eval-greedy", step, greedy.episodes)
-            metrics |= _metrics(greedy, "greedy_")
+            metrics |= evaluation_metrics(greedy, "greedy_")
             line += f" sampled, {greedy.pass_at_1:.3f} greedy"
         metrics |= {"time/eval_began": began, "time/eval_seconds": perf_counter() - started}
         self._writer.write(step, metrics)
@@ -62,17 +63,7 @@ class Evaluator:
 
     def summary(self) -> dict[str, Any]:
         """Return the first and the last evaluation of the whole run."""
-        rows = [row for row in self._writer.rows if "eval/pass_at_1" in row]
-        summary: dict[str, Any] = {
-            "env": self._config.env.id,
-            "eval_tasks": int(rows[-1]["eval/tasks"]),
-        }
-        best = self._config.eval.samples_per_task
-        for name in dict.fromkeys(("pass_at_1", f"pass_at_{best}", "greedy_pass_at_1")):
-            if f"eval/{name}" in rows[0] and f"eval/{name}" in rows[-1]:
-                summary[f"{name}_before"] = rows[0][f"eval/{name}"]
-                summary[f"{name}_after"] = rows[-1][f"eval/{name}"]
-        return summary
+        return evaluation_summary(self._writer.rows, self._config)
 
     def _play(self, temperature: float, samples_per_task: int) -> EvaluationResult:
         # The seed is the same at every step, so that evaluations differ by the weights alone.
@@ -85,6 +76,27 @@ class Evaluator:
                 seed=self._config.seed,
             )
         )
+
+
+def evaluation_summary(
+    rows: Sequence[Mapping[str, float]], config: TrainerConfig
+) -> dict[str, Any]:
+    """Return the first and the last evaluation of a run.
+
+    Args:
+        rows: As `MetricsWriter.rows`; without an evaluation there are no figures.
+        config: The run's settings.
+    """
+    rows = [row for row in rows if "eval/pass_at_1" in row]
+    summary: dict[str, Any] = {"env": config.env.id}
+    if rows:
+        summary["eval_tasks"] = int(rows[-1]["eval/tasks"])
+    best = config.eval.samples_per_task
+    for name in dict.fromkeys(("pass_at_1", f"pass_at_{best}", "greedy_pass_at_1")):
+        if rows and f"eval/{name}" in rows[0] and f"eval/{name}" in rows[-1]:
+            summary[f"{name}_before"] = rows[0][f"eval/{name}"]
+            summary[f"{name}_after"] = rows[-1][f"eval/{name}"]
+    return summary
 
 
 def opponent_scores(result: EvaluationResult) -> dict[str, float]:
@@ -100,7 +112,13 @@ def opponent_scores(result: EvaluationResult) -> dict[str, float]:
     return {name: sum(own) / len(own) for name, own in outcomes.items()}
 
 
-def _metrics(result: EvaluationResult, prefix: str) -> dict[str, float]:
+def evaluation_metrics(result: EvaluationResult, prefix: str) -> dict[str, float]:
+    """Return an evaluation's figures for `metrics.jsonl`.
+
+    Args:
+        result: What was played.
+        prefix: Before each name: "" sampled, "greedy_" greedy.
+    """
     estimates = result.pass_at_k.estimates if result.pass_at_k is not None else {}
     return {
         f"eval/{prefix}pass_at_1": result.pass_at_1,

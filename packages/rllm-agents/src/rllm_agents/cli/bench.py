@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
 
 from rllm_agents.cli.bench_entrants import Policy, find_policy, suite_sampling
 from rllm_agents.cli.bench_settings import BenchRunSettings, BenchTableSettings
-from rllm_agents.cli.overrides import parse_settings, settings_table
+from rllm_agents.cli.bench_site import site_command
+from rllm_agents.cli.overrides import parse_settings
+from rllm_agents.cli.settings_command import SettingsCommand
 from rllm_agents.errors import UserError
 from rllm_agents.leaderboard import (
     EntryPlayed,
@@ -44,6 +45,7 @@ HELP = """Leaderboards: play a suite of environments, check rows, print tables.
   rllm bench run --suite core --policy runs/mine
   rllm bench verify benchmarks/results/leaderboard/quick/tiny.json
   rllm bench table --suite quick
+  rllm bench site --out site
 """
 
 RUN_HELP = """Play a suite with a policy and write its row, RESULTS/<suite>/<name>.json.
@@ -77,19 +79,11 @@ TABLE_HELP = """Print a suite's leaderboard as Markdown, and write it to RESULTS
 """
 
 
-class _SettingsCommand(click.Command):
-    """Shows the settings below the options."""
-
-    schema: type[Any] = BenchRunSettings
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write options, then all settings with default and meaning."""
-        super().format_options(ctx, formatter)
-        with formatter.section("Settings and their defaults"):
-            formatter.write_dl(settings_table(self.schema), col_max=40)
+class _RunCommand(SettingsCommand):
+    schema = BenchRunSettings
 
 
-class _TableCommand(_SettingsCommand):
+class _TableCommand(SettingsCommand):
     schema = BenchTableSettings
 
 
@@ -98,7 +92,10 @@ def command() -> None:
     """Run `rllm bench`."""
 
 
-@command.command("run", cls=_SettingsCommand, help=RUN_HELP)
+command.add_command(site_command)
+
+
+@command.command("run", cls=_RunCommand, help=RUN_HELP)
 @click.option("--suite", metavar="SUITE", help="What is played.")
 @click.option("--policy", metavar="POLICY", help="Who plays.")
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")

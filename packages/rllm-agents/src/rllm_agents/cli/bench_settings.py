@@ -12,6 +12,7 @@ from rllm_agents.cli.eval_settings import (
 )
 
 RESULTS = "benchmarks/results/leaderboard"
+CURVES = "benchmarks/results/learning_curves"
 
 
 @dataclass
@@ -55,3 +56,15 @@ class BenchTableSettings:
     """Where the rows are."""
     page: str | None = None
     """A Markdown page with marks of the suite, between which the table is written too."""
+
+
+@dataclass
+class BenchSiteSettings:
+    """Everything that `rllm bench site` can be told."""
+
+    results: str = RESULTS
+    """Where the rows are."""
+    curves: str = CURVES
+    """Where learning curves are; none are shown where it is not there."""
+    tasks: int = 2
+    """So many tasks of each entry and seed are shown with transcripts; 0 shows none."""

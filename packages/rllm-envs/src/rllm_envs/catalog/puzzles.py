@@ -29,7 +29,7 @@ PUZZLES = (
         "rllm/FrozenLakeSlippery-v0",
         "rllm_envs.puzzles.frozen_lake:FrozenLakeEnv",
         "cross a lake on slippery ice",
-        {"slippery": True},
+        {"slippery": True, "min_chance": 0.5},
         reward_threshold=0.8,
     ),
     EnvEntry(

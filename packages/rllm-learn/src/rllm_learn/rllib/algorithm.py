@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from time import perf_counter, time
 from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
@@ -34,6 +35,7 @@ from rllm_learn.rllib.config import LLMAlgorithmConfig
 from rllm_learn.rllib.learner_group import LearnersLost
 from rllm_learn.rllib.parts import RLlibParts
 from rllm_learn.rllib.placement import bundles
+from rllm_learn.rllib.run_record import RunRecord
 from rllm_learn.sampler import PlanSampler
 from rllm_learn.step import Progress, StepReport, train_step
 
@@ -93,6 +95,7 @@ class LLMAlgorithm(Algorithm):
             max_failure_share=settings.rollout.max_failure_share,
             adapters=self._parts.roles.learns,
         )
+        self._run_record = self._make_run_record()
         self._set_up_metrics()
         _call_back(self, "on_algorithm_init")
 
@@ -102,6 +105,8 @@ class LLMAlgorithm(Algorithm):
         Raises:
             TrainingError: Too many episodes failed, or learners are lost again and again.
         """
+        if self._run_record is not None:
+            self._run_record.open(self._progress)
         try:
             report = train_step(
                 self._sampler,
@@ -115,6 +120,8 @@ class LLMAlgorithm(Algorithm):
             self._go_on_after(error)
             return
         self._restarts_in_a_row = 0
+        if self._run_record is not None:
+            self._run_record.step(self._progress.step, report)
         self._log(report)
 
     def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
@@ -123,9 +130,13 @@ class LLMAlgorithm(Algorithm):
         Returns:
             `{"env_runners": {"episode_return_mean": ..., "pass_at_1": ..., ...}}`.
         """
+        if self._run_record is not None:
+            self._run_record.open(self._progress)
         _call_back(self, "on_evaluate_start")
+        began, started = time(), perf_counter()
         rollout = self._settings.rollout
         results: dict[str, Any] = {}
+        played: dict[str, EvaluationResult] = {}
         kinds = [("", rollout.temperature, self._settings.eval.samples_per_task)]
         if self._settings.eval.greedy:
             kinds.append(("greedy_", 0.0, 1))
@@ -139,6 +150,7 @@ class LLMAlgorithm(Algorithm):
             result = summarize(
                 self._parts.play(requests, "evaluation"), num_tasks=len(self._parts.sets.held_out)
             )
+            played[prefix] = result
             rewards = [learned_reward(e) for e in result.episodes if not e.failed]
             scores = opponent_scores(result)
             results |= {f"{prefix}score/{name}": score for name, score in scores.items()}
@@ -149,6 +161,9 @@ class LLMAlgorithm(Algorithm):
                 f"{prefix}{NUM_EPISODES}": len(result.episodes),
                 f"{prefix}num_failed_episodes": result.num_failed,
             }
+        if self._run_record is not None:
+            seconds = perf_counter() - started
+            self._run_record.evaluation(self._progress.step, played, began=began, seconds=seconds)
         compiled = {ENV_RUNNER_RESULTS: results}
         _call_back(self, "on_evaluate_end", evaluation_metrics=compiled)
         return compiled
@@ -204,6 +219,8 @@ class LLMAlgorithm(Algorithm):
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore what `get_state` returned; learners publish their weights."""
         if "progress" in state:
+            if self._run_record is not None:
+                self._run_record.close(self._progress)  # what comes replaces what came after
             self._progress = Progress(**state["progress"])
         if "metrics_logger" in state:
             self.metrics.set_state(state["metrics_logger"])
@@ -223,6 +240,9 @@ class LLMAlgorithm(Algorithm):
         super().cleanup()
         if hasattr(self, "_parts"):  # not where setup failed
             self._parts.close()
+        record: RunRecord | None = getattr(self, "_run_record", None)
+        if record is not None:
+            record.close(self._progress)
 
     @classmethod
     def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
@@ -230,6 +250,15 @@ class LLMAlgorithm(Algorithm):
         checked: Any = cls.get_default_config().update_from_dict(config)
         checked.validate()
         return PlacementGroupFactory(bundles(checked), strategy=checked.placement_strategy)
+
+    def _make_run_record(self) -> RunRecord | None:
+        if self.config.run_dir is None:
+            return None
+        path = Path(self.config.run_dir).expanduser().absolute()
+        if self.trial_id != "default":  # in Tune
+            path /= self.trial_id
+        count = self.config.run_dir_episodes
+        return RunRecord(path, self._settings, self._parts.tokenizer, count)
 
     def _publish_again(self) -> None:
         """Publish under a version that engines, which may have seen any other, take as newer."""

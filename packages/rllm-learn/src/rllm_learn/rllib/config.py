@@ -10,12 +10,13 @@ from rllm_learn.algorithms import ALGORITHMS
 from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.errors import ConfigError
 from rllm_learn.rllib.config_players import PlayersConfig
+from rllm_learn.rllib.config_reporting import ReportingConfig
 from rllm_learn.rllib.options import UNSET, check_rllib_options, given
 
 SHARDINGS = ("replicate", "fsdp")
 
 
-class LLMAlgorithmConfig(PlayersConfig):
+class LLMAlgorithmConfig(PlayersConfig, ReportingConfig):
     """Base of the configurations: RLlib's methods where the meaning is RLlib's, and a few more.
 
     Counted in tasks and episodes rather than in environment steps. Options of RLlib that cannot be
@@ -276,6 +277,7 @@ class LLMAlgorithmConfig(PlayersConfig):
         ):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} must be above 0, got {getattr(self, name)!r}")
+        self.check_reporting()
         self.chosen_players()
 
     def _check_sharding(self) -> None:
