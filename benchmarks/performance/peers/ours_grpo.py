@@ -17,18 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
 from laps import Laps, save_first_gradient
-from rllm_agents import AgentExecutionEngine, ChatAgent, Episode, RolloutRequest
-from rllm_agents.rollout_engines.transformers import TransformersEngine
-from rllm_envs import BaseEnv
-from rllm_learn.algorithms import GRPO, GRPOConfig
-from rllm_learn.core.batch import Rollout, SampledSequence
-from rllm_learn.core.learner import Learner, UpdateRule
-from rllm_learn.core.optimizer import LearningRate
-from rllm_learn.sampler import PlanSampler, push_weights
-from rllm_learn.step import Progress, train_step
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from workload import (
     BETAS,
     CLIP,
@@ -41,6 +31,16 @@ from workload import (
     load_workload,
     text_reward,
 )
+
+from rllm_agents import AgentExecutionEngine, ChatAgent, Episode, RolloutRequest
+from rllm_agents.rollout_engines.transformers import TransformersEngine
+from rllm_envs import BaseEnv
+from rllm_learn.algorithms import GRPO, GRPOConfig
+from rllm_learn.core.batch import Rollout, SampledSequence
+from rllm_learn.core.learner import Learner, UpdateRule
+from rllm_learn.core.optimizer import LearningRate
+from rllm_learn.sampler import PlanSampler, push_weights
+from rllm_learn.step import Progress, train_step
 
 RULE = UpdateRule(
     learning_rate=LearningRate(LEARNING_RATE), betas=BETAS, max_grad_norm=MAX_GRAD_NORM
@@ -112,7 +112,7 @@ def given_update(model: torch.nn.Module, workload: Workload) -> Callable[[], Any
 
 
 def whole_step(folder: Path, workload: Workload, runner: asyncio.Runner) -> Callable[[], Any]:
-    """Return the step that samples, each rollout as many tokens as the workload says, and learns."""
+    """Return the step that samples, each rollout as many tokens as it is given, and learns."""
     # No stop token: a completion ends at its length.
     sampling = TransformersEngine(str(folder / "model"), stop_token_ids=())
     engine = AgentExecutionEngine(
@@ -139,9 +139,7 @@ def whole_step(folder: Path, workload: Workload, runner: asyncio.Runner) -> Call
     tasks, progress = Questions(workload.questions[::GROUP_SIZE]), Progress()
 
     def step() -> None:
-        report = train_step(
-            sampler, learner, ALGORITHM, tasks, progress, num_tasks=NUM_TASKS
-        )
+        report = train_step(sampler, learner, ALGORITHM, tasks, progress, num_tasks=NUM_TASKS)
         learned = sum(sequence.sampled.num_actions for sequence in report.sequences)
         assert learned == sum(workload.lengths), (learned, report.skipped)
 

@@ -20,11 +20,19 @@ os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 import datasets
 import torch
 import transformers
-from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportMissingImports]
-
 from laps import Laps, save_first_gradient
-from workload import BETAS, CLIP, GROUP_SIZE, LEARNING_RATE, MAX_GRAD_NORM, MAX_POSITIONS
-from workload import Workload, load_workload, text_reward
+from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportMissingImports]
+from workload import (
+    BETAS,
+    CLIP,
+    GROUP_SIZE,
+    LEARNING_RATE,
+    MAX_GRAD_NORM,
+    MAX_POSITIONS,
+    Workload,
+    load_workload,
+    text_reward,
+)
 
 
 class LapCallback(transformers.TrainerCallback):

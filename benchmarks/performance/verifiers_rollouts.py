@@ -1,0 +1,148 @@
+"""Rollouts of four turns over an OpenAI-compatible server, beside those of verifiers.
+
+    uv run python benchmarks/performance/verifiers_rollouts.py --write
+
+The server, the turns and the bare loop are those of `openai_client.py`: 512 rollouts in flight, an
+answer after 20 ms, in a process of its own. verifiers is installed with uv into an environment of
+its own and plays a `MultiTurnEnv` by `Environment.generate`, with ids and logprobs recorded on both
+sides. Laps take turns, and the best counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from openai_client import ANSWER, LATENCY_SECONDS, NUM_TURNS, PARALLEL, QUESTION, Ways
+from peers.installation import python_with, version_in
+from transformers import PreTrainedTokenizerFast
+
+from results import write_result
+from rllm_agents.models import TINY
+
+REQUIREMENT = "verifiers<0.2"
+"""The last series whose environments are played in process; later ones start a program each."""
+
+
+def server(ids: list[int]) -> subprocess.Popen[str]:
+    """Start the server; it prints its port."""
+    script = Path(__file__).with_name("loopback_server.py")
+    return subprocess.Popen(
+        [sys.executable, str(script), ANSWER, json.dumps(ids), str(LATENCY_SECONDS)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def timed(work: Callable[[], Any]) -> dict[str, float]:
+    """Return the seconds and the CPU seconds of what an event loop does."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    asyncio.run(work())
+    return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+
+
+class Verifiers:
+    """The process that plays with verifiers."""
+
+    def __init__(self, python: Path, base_url: str, num: int) -> None:
+        """Start it and wait until it is ready."""
+        script = Path(__file__).with_name("peers") / "verifiers_rollouts.py"
+        arguments = [base_url, str(num), str(PARALLEL), str(NUM_TURNS), QUESTION]
+        self._process = subprocess.Popen(
+            [str(python), str(script), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._answer()
+
+    def lap(self) -> dict[str, float]:
+        """Play all rollouts once."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+
+    def _answer(self) -> dict[str, float]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit("verifiers ended, see above")
+        return json.loads(line)
+
+
+def compare(python: Path, rollouts: int, laps: int) -> dict[str, dict[str, float]]:
+    """Return rollouts per second and CPU milliseconds of a rollout of each way, the best lap.
+
+    Args:
+        python: The interpreter that has verifiers.
+        rollouts: Of a lap.
+        laps: Of each way, besides the first, which warms up.
+    """
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(TINY)
+    ids = [*tokenizer(ANSWER)["input_ids"], tokenizer.eos_token_id]
+    serving = server(ids)
+    best: dict[str, dict[str, float]] = {}
+    try:
+        assert serving.stdout is not None
+        base_url = f"http://127.0.0.1:{int(serving.stdout.readline())}/v1"
+        ours, theirs = Ways(base_url, tokenizer), Verifiers(python, base_url, rollouts)
+        requests = rollouts * NUM_TURNS
+        ways: dict[str, Callable[[], dict[str, float]]] = {
+            "bare aiohttp": lambda: timed(lambda: ours.bare(requests, NUM_TURNS)),
+            "ours": lambda: timed(lambda: ours.rollouts(requests)),
+            "verifiers": theirs.lap,
+        }
+        try:
+            for lap in range(laps + 1):
+                for name, work in ways.items():
+                    spent = work()
+                    if not lap:
+                        best[name] = {"per_second": 0.0, "cpu_ms": float("inf")}
+                        continue
+                    row = best[name]
+                    row["per_second"] = max(row["per_second"], rollouts / spent["wall"])
+                    row["cpu_ms"] = min(row["cpu_ms"], spent["cpu"] / rollouts * 1e3)
+        finally:
+            theirs.close()
+    finally:
+        serving.kill()
+        serving.wait()
+    return best
+
+
+def main() -> None:
+    """Print a Markdown table, and write the result where it is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rollouts", type=int, default=1024)
+    parser.add_argument("--laps", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help="Write the result file.")
+    options = parser.parse_args()
+    python = python_with("verifiers", [REQUIREMENT])
+    best = compare(python, options.rollouts, options.laps)
+    print("| way | rollouts per second | CPU ms a rollout |\n|---|---|---|")
+    for name, row in best.items():
+        print(f"| {name} | {row['per_second']:,.0f} | {row['cpu_ms']:.2f} |")
+    if options.write:
+        settings = {
+            "parallel": PARALLEL, "latency_seconds": LATENCY_SECONDS, "turns": NUM_TURNS,
+            "rollouts": options.rollouts, "laps": options.laps,
+            "verifiers": version_in(python, "verifiers"),
+        }  # fmt: skip
+        print(write_result("verifiers_rollouts", settings, best))
+
+
+if __name__ == "__main__":
+    main()
