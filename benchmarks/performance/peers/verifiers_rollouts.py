@@ -34,6 +34,15 @@ class CountingEnv(vf.MultiTurnEnv):
         return [vf.UserMessage(content=self._question)]
 
 
+async def full_marks(completion: Any) -> float:
+    """Reward every rollout alike."""
+    return 1.0
+
+
+def silent(*_: Any) -> None:
+    """Show no progress: drawing it is no part of a rollout."""
+
+
 def check(output: Any, num_turns: int) -> None:
     """Fail where a rollout is not what was asked for."""
     trajectory = output["trajectory"]
@@ -55,7 +64,7 @@ def main() -> None:
         question,
         max_turns=int(num_turns),
         dataset=Dataset.from_list(rows),
-        rubric=vf.Rubric(funcs=[]),
+        rubric=vf.Rubric(funcs=[full_marks]),
     )
     inputs = env.get_dataset().to_list()
     sampling = {"max_tokens": 64, "temperature": 1.0, "logprobs": True}
@@ -71,7 +80,8 @@ def main() -> None:
                 max_concurrent=int(parallel),
                 state_columns=["trajectory"],
                 independent_scoring=True,
-                on_progress=[],
+                on_start=silent,
+                on_progress=silent,
             )
         )
         figures = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
