@@ -32,7 +32,14 @@ from workload import (
     text_reward,
 )
 
-from rllm_agents import AgentExecutionEngine, ChatAgent, Episode, RolloutRequest
+from rllm_agents import (
+    AgentExecutionEngine,
+    ChatAgent,
+    Completion,
+    Episode,
+    GenerationRequest,
+    RolloutRequest,
+)
 from rllm_agents.rollout_engines.transformers import TransformersEngine
 from rllm_envs import BaseEnv
 from rllm_learn.algorithms import GRPO, GRPOConfig
@@ -71,6 +78,14 @@ class QuestionEnv(BaseEnv):
     def from_dict(info: dict) -> QuestionEnv:
         """Make one of a task."""
         return QuestionEnv(info["question"])
+
+
+class FixedLengths(TransformersEngine):
+    """Completions end where their bound is, as if by a stop token there."""
+
+    async def generate(self, request: GenerationRequest) -> Completion:
+        """Sample as many tokens as the request allows."""
+        return replace(await super().generate(request), finish_reason="stop")
 
 
 class Questions:
@@ -113,8 +128,7 @@ def given_update(model: torch.nn.Module, workload: Workload) -> Callable[[], Any
 
 def whole_step(folder: Path, workload: Workload, runner: asyncio.Runner) -> Callable[[], Any]:
     """Return the step that samples, each rollout as many tokens as it is given, and learns."""
-    # No stop token: a completion ends at its length.
-    sampling = TransformersEngine(str(folder / "model"), stop_token_ids=())
+    sampling = FixedLengths(str(folder / "model"), stop_token_ids=())
     engine = AgentExecutionEngine(
         agent_class=ChatAgent,
         env_class=QuestionEnv,
