@@ -15,9 +15,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -29,6 +26,7 @@ from typing import Any
 import torch
 import transformers
 from peers.installation import python_with, version_in
+from peers.lap_process import LapProcess
 from peers.workload import MAX_POSITIONS, SIZES, make_workload, save_workload
 
 from results import write_result
@@ -51,46 +49,6 @@ class Way:
     rows: int
     gradient: str | None
     """File of the gradient that it applies; None where it is not comparable."""
-
-
-class Side:
-    """The process of one way."""
-
-    def __init__(self, way: Way, python: Path, folder: Path) -> None:
-        """Start it and wait until it is ready."""
-        self._log = folder / f"{way.script}-{way.mode}-{way.rows}.log"
-        arguments = [str(SCRIPTS / way.script), way.mode, str(folder), str(way.rows)]
-        self._process = subprocess.Popen(
-            [str(python), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log.open("w"),
-            env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
-            text=True,
-        )
-        self.name = way.name
-        self.start_mib = self._answer()["peak_mib"]
-        """Memory before the first lap: imports, model, optimizer."""
-
-    def lap(self) -> dict[str, float]:
-        """Ask for one and return its figures."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def close(self) -> None:
-        """End it."""
-        self._process.kill()
-        self._process.wait()
-
-    def _answer(self) -> dict[str, float]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit(f"it ended: {' '.join(map(str, self._process.args))}\n"
-                             f"{self._log.read_text()[-2000:]}")  # fmt: skip
-        return json.loads(line)
 
 
 def ways(mode: str, size: str, lengths: str, rows: Sequence[int]) -> list[Way]:
@@ -150,21 +108,23 @@ def measured(
     chosen: Sequence[Way], pythons: dict[str, Path], folder: Path, laps: int
 ) -> dict[str, dict[str, float]]:
     """Let the ways take turns; return the best CPU seconds and the peak of memory of each."""
-    sides: list[Side] = []
+    sides: list[LapProcess] = []
     try:
         for way in chosen:
-            sides.append(Side(way, pythons[way.script], folder))
-        figures = [[side.lap() for side in sides] for _ in range(laps)]
+            arguments = [SCRIPTS / way.script, way.mode, folder, str(way.rows)]
+            log = folder / f"{way.script}-{way.mode}-{way.rows}.log"
+            sides.append(LapProcess([pythons[way.script], *arguments], log))
+        laps_of_all = [[side.lap() for side in sides] for _ in range(laps)]
     finally:
         for side in sides:
             side.close()
     return {
-        side.name: {
-            "cpu_seconds": min(figure["cpu_seconds"] for figure in column),
-            "peak_mib": max(figure["peak_mib"] for figure in column),
-            "start_mib": side.start_mib,
+        way.name: {
+            "cpu_seconds": min(figures["cpu_seconds"] for figures in of_one),
+            "peak_mib": max(figures["peak_mib"] for figures in of_one),
+            "start_mib": side.ready["peak_mib"],
         }
-        for side, column in zip(sides, zip(*figures, strict=True), strict=True)
+        for way, side, of_one in zip(chosen, sides, zip(*laps_of_all, strict=True), strict=True)
     }
 
 

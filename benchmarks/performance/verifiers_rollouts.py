@@ -15,6 +15,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,11 +23,13 @@ from typing import Any
 
 from openai_client import ANSWER, LATENCY_SECONDS, NUM_TURNS, PARALLEL, QUESTION, Ways
 from peers.installation import python_with, version_in
+from peers.lap_process import LapProcess
 from transformers import PreTrainedTokenizerFast
 
 from results import write_result
 from rllm_agents.models import TINY
 
+SCRIPT = Path(__file__).with_name("peers") / "verifiers_rollouts.py"
 REQUIREMENT = "verifiers<0.2"
 """The last series whose environments are played in process; later ones start a program each."""
 
@@ -48,48 +51,14 @@ def timed(work: Callable[[], Any]) -> dict[str, float]:
     return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
 
 
-class Verifiers:
-    """The process that plays with verifiers."""
-
-    def __init__(self, python: Path, base_url: str, num: int) -> None:
-        """Start it and wait until it is ready."""
-        script = Path(__file__).with_name("peers") / "verifiers_rollouts.py"
-        arguments = [base_url, str(num), str(PARALLEL), str(NUM_TURNS), QUESTION]
-        self._process = subprocess.Popen(
-            [str(python), str(script), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._answer()
-
-    def lap(self) -> dict[str, float]:
-        """Play all rollouts once."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def close(self) -> None:
-        """End it."""
-        self._process.kill()
-        self._process.wait()
-
-    def _answer(self) -> dict[str, float]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit("verifiers ended, see above")
-        return json.loads(line)
-
-
-def compare(python: Path, rollouts: int, laps: int) -> dict[str, dict[str, float]]:
+def compare(python: Path, rollouts: int, laps: int, log: Path) -> dict[str, dict[str, float]]:
     """Return rollouts per second and CPU milliseconds of a rollout of each way, the best lap.
 
     Args:
         python: The interpreter that has verifiers.
         rollouts: Of a lap.
         laps: Of each way, besides the first, which warms up.
+        log: Where what verifiers prints goes.
     """
     tokenizer = PreTrainedTokenizerFast.from_pretrained(TINY)
     ids = [*tokenizer(ANSWER)["input_ids"], tokenizer.eos_token_id]
@@ -98,8 +67,9 @@ def compare(python: Path, rollouts: int, laps: int) -> dict[str, dict[str, float
     try:
         assert serving.stdout is not None
         base_url = f"http://127.0.0.1:{int(serving.stdout.readline())}/v1"
-        ours, theirs = Ways(base_url, tokenizer), Verifiers(python, base_url, rollouts)
         requests = rollouts * NUM_TURNS
+        arguments = [base_url, str(rollouts), str(PARALLEL), str(NUM_TURNS), QUESTION]
+        ours, theirs = Ways(base_url, tokenizer), LapProcess([python, SCRIPT, *arguments], log)
         ways: dict[str, Callable[[], dict[str, float]]] = {
             "bare aiohttp": lambda: timed(lambda: ours.bare(requests, NUM_TURNS)),
             "ours": lambda: timed(lambda: ours.rollouts(requests)),
@@ -131,7 +101,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="Write the result file.")
     options = parser.parse_args()
     python = python_with("verifiers", [REQUIREMENT])
-    best = compare(python, options.rollouts, options.laps)
+    with tempfile.TemporaryDirectory(prefix="rllm-peers-") as folder:
+        best = compare(python, options.rollouts, options.laps, Path(folder) / "verifiers.log")
     print("| way | rollouts per second | CPU ms a rollout |\n|---|---|---|")
     for name, row in best.items():
         print(f"| {name} | {row['per_second']:,.0f} | {row['cpu_ms']:.2f} |")
