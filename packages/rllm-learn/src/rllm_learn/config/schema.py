@@ -144,9 +144,8 @@ class RolloutConfig:
         share = self.max_failure_share
         require(0 <= share <= 1, "rollout.max_failure_share", share, "in [0, 1]")
         require(self.retry_limit >= 1, "rollout.retry_limit", self.retry_limit, ">= 1")
-        isolation = self.isolation
-        known = isolation in ("thread", "process")
-        require(known, "rollout.isolation", isolation, "thread or process")
+        known = self.isolation in ("thread", "process")
+        require(known, "rollout.isolation", self.isolation, "thread or process")
         for name in ("step_timeout", "call_timeout", "trajectory_timeout"):
             value = getattr(self, name)
             require(value is None or value > 0, f"rollout.{name}", value, "above 0, or null")

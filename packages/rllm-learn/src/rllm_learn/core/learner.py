@@ -136,7 +136,7 @@ class Learner:
         if teacher is not None:
             self._teacher_scorer = score(teacher.requires_grad_(False))
         self.rule = rule
-        self._groups = self._parameter_groups()
+        self._groups = _parameter_groups(policy, self.critic, rule)
         self.parameters = self._groups["policy"].parameters
         """What takes the policy's updates, by name."""
         self.optimizers = self._groups["policy"].optimizers
@@ -309,23 +309,6 @@ class Learner:
         """Whether this rank is one that has whole weights to return."""
         return self._ranks.rank == 0 or not self.shards
 
-    def _parameter_groups(self) -> dict[str, ParameterGroup]:
-        """Return what learns, with its optimizers."""
-        rule = self.rule
-        shared: dict[str, Any] = {"betas": rule.betas, "weight_decay": rule.weight_decay}
-        groups = {
-            "policy": ParameterGroup(
-                trainable_parameters(self.policy),
-                rule.learning_rate,
-                muon_learning_rate=rule.muon_learning_rate,
-                **shared,
-            )
-        }
-        if rule.critic is not None and self.critic is not None:
-            own = trainable_parameters(self.critic)
-            groups["critic"] = ParameterGroup(own, rule.critic.learning_rate, **shared)
-        return groups
-
     def _num_minibatches(self, sequences: Sequence[TokenSequence]) -> int:
         size = self.rule.minibatch_sequences or len(sequences)
         return self.rule.num_epochs * math.ceil(len(sequences) / size)
@@ -389,6 +372,25 @@ class Learner:
             for parameter in group.parameters.values():
                 parameter.grad = None
         return finite
+
+
+def _parameter_groups(
+    policy: nn.Module, critic: nn.Module | None, rule: UpdateRule
+) -> dict[str, ParameterGroup]:
+    """Return what learns, with its optimizers."""
+    shared: dict[str, Any] = {"betas": rule.betas, "weight_decay": rule.weight_decay}
+    groups = {
+        "policy": ParameterGroup(
+            trainable_parameters(policy),
+            rule.learning_rate,
+            muon_learning_rate=rule.muon_learning_rate,
+            **shared,
+        )
+    }
+    if rule.critic is not None and critic is not None:
+        own = trainable_parameters(critic)
+        groups["critic"] = ParameterGroup(own, rule.critic.learning_rate, **shared)
+    return groups
 
 
 def _norm_name(group: str) -> str:

@@ -9,6 +9,7 @@ from rllm_envs import BaseEnv, Dataset, GymEnv
 from rllm_learn.algorithms import ALGORITHMS
 from rllm_learn.config import TrainerConfig, to_settings
 from rllm_learn.errors import ConfigError
+from rllm_learn.rllib.config_faults import FaultsConfig
 from rllm_learn.rllib.config_players import PlayersConfig
 from rllm_learn.rllib.config_reporting import ReportingConfig
 from rllm_learn.rllib.options import UNSET, check_rllib_options, given
@@ -16,7 +17,7 @@ from rllm_learn.rllib.options import UNSET, check_rllib_options, given
 SHARDINGS = ("replicate", "fsdp")
 
 
-class LLMAlgorithmConfig(PlayersConfig, ReportingConfig):
+class LLMAlgorithmConfig(PlayersConfig, ReportingConfig, FaultsConfig):
     """Base of the configurations: RLlib's methods where the meaning is RLlib's, and a few more.
 
     Counted in tasks and episodes rather than in environment steps. Options of RLlib that cannot be
@@ -57,11 +58,6 @@ class LLMAlgorithmConfig(PlayersConfig, ReportingConfig):
         self.num_engines = 0
         self.num_cpus_per_engine = 0.5
         self.num_gpus_per_engine = 0.0
-        self.init_timeout_s = 300.0
-        self.collective_timeout_s = 300.0
-        self.hang_timeout_s = 60.0
-        self.snapshot_every_updates = 1
-        self.max_learner_restarts = 3
 
     def environment(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
@@ -206,38 +202,6 @@ class LLMAlgorithmConfig(PlayersConfig, ReportingConfig):
         of_judging = {"greedy": greedy, "samples_per_task": samples_per_task}
         own = {name: value for name, value in of_judging.items() if value is not UNSET}
         self.judging_settings = {**self.judging_settings, **own}
-        return self
-
-    def fault_tolerance(
-        self,
-        *,
-        init_timeout_s: float = UNSET,
-        collective_timeout_s: float = UNSET,
-        hang_timeout_s: float = UNSET,
-        snapshot_every_updates: int = UNSET,
-        max_learner_restarts: int = UNSET,
-        **settings: Any,
-    ) -> Self:
-        """Say what happens when something is lost.
-
-        Args:
-            init_timeout_s: Seconds after which actors that did not start are an error.
-            collective_timeout_s: Seconds after which a learner that waits for others gives up.
-            hang_timeout_s: Seconds without a sign of life after which a learner, env runner or
-                engine is taken to hang, and is ended and started again; more than an engine's
-                longest step.
-            snapshot_every_updates: Updates between copies of the learners' state in memory, from
-                which a group goes on whose rank was lost.
-            max_learner_restarts: Restarts of learners in a row, without an update between them,
-                after which `train` raises.
-            settings: RLlib's own, of env runners.
-        """
-        super().fault_tolerance(**settings)
-        self.init_timeout_s = given(init_timeout_s, self.init_timeout_s)
-        self.collective_timeout_s = given(collective_timeout_s, self.collective_timeout_s)
-        self.hang_timeout_s = given(hang_timeout_s, self.hang_timeout_s)
-        self.snapshot_every_updates = given(snapshot_every_updates, self.snapshot_every_updates)
-        self.max_learner_restarts = given(max_learner_restarts, self.max_learner_restarts)
         return self
 
     def validate(self) -> None:
