@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -13,6 +11,7 @@ from pathlib import Path
 import peft
 import pytest
 import torch
+from trainer_runs import SMALL, adapter_weights, trainer
 from transformers import AutoModelForCausalLM
 
 from rllm_agents import ChatAgent
@@ -22,27 +21,6 @@ from rllm_learn import AgentTrainer
 from rllm_learn.core.checkpoint import latest_checkpoint
 from rllm_learn.errors import ConfigError, TrainingError
 from rllm_learn.tracking import read_metrics
-
-SMALL = {
-    "num_steps": 4,
-    "tasks_per_step": 4,
-    "algorithm": {"group_size": 4},
-    "eval": {"num_tasks": 8, "every_steps": 2, "samples_per_task": 2},
-    "checkpoint": {"every_steps": 2},
-    "rollout": {"max_response_length": 64},
-    "tracking": {"to": []},
-}
-
-
-def trainer(path: Path, **changes) -> AgentTrainer:
-    resume = changes.pop("resume", False)
-    return AgentTrainer(config={**SMALL, "run_dir": str(path), **changes}, resume=resume)
-
-
-def adapter_weights(path: Path) -> dict[str, torch.Tensor]:
-    from safetensors.torch import load_file
-
-    return load_file(path / "adapter" / "adapter_model.safetensors")
 
 
 @pytest.fixture(scope="module")
@@ -173,71 +151,6 @@ def test_a_damaged_newest_checkpoint_costs_only_the_steps_after_the_one_before(
     assert all(torch.equal(first[name], resumed[name]) for name in first)
 
 
-def test_a_full_disk_is_one_error_and_costs_only_the_steps_after_the_save(finished, tmp_path):
-    path = tmp_path / "run"
-    trainer(path, num_steps=2).train()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # Room for the rows of a step, not for the weights.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file(path) - 1, hard))
-    try:
-        with pytest.raises(TrainingError, match=r"step 4 .*File too large.*--resume") as caught:
-            trainer(path, resume=True).train()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "\n" not in str(caught.value)
-    newest, rejected = latest_checkpoint(path / "checkpoints")
-    assert newest is not None and (newest.step, rejected) == (2, [])
-    trainer(path, resume=True).train()
-    assert_equal_runs(finished, path)
-
-
-def largest_file(path: Path) -> int:
-    return max(file.stat().st_size for file in (path / "checkpoints").rglob("*.pt"))
-
-
-def assert_equal_runs(one: Path, other: Path) -> None:
-    """Weights bit for bit; all figures but those of the clock; the same evaluations."""
-    first, second = adapter_weights(one), adapter_weights(other)
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    rows = [
-        [
-            {k: v for k, v in row.items() if not k.startswith("time/")}
-            for row in read_metrics(path / "metrics.jsonl")
-        ]
-        for path in (one, other)
-    ]
-    assert rows[0] == rows[1]
-
-
-def test_an_evaluation_that_was_interrupted_is_made_when_the_run_goes_on(finished, tmp_path):
-    path = tmp_path / "run"
-    trainer(path, num_steps=2).train()
-    metrics = path / "metrics.jsonl"
-    lines = metrics.read_text().splitlines(keepends=True)
-    assert "eval/pass_at_1" in lines[-1]
-    # As an interrupt leaves it: step 2 is complete and saved, not yet judged; a line half written.
-    metrics.write_text("".join(lines[:-1]) + lines[-1][:40])
-    trainer(path, resume=True).train()
-    assert_equal_runs(finished, path)
-
-
-def test_rewards_that_are_no_numbers_never_reach_the_weights(tmp_path):
-    path = tmp_path / "run"
-    AgentTrainer(
-        env_class=OddRewardEnv,
-        config={
-            **SMALL,
-            "num_steps": 2,
-            "rollout": {"max_response_length": 64, "max_failure_share": 1.0},
-        }
-        | {"run_dir": str(path)},
-        train_dataset=TASKS,
-    ).train()
-    rows = [r for r in read_metrics(path / "metrics.jsonl") if "train/failed_episodes" in r]
-    assert sum(row["train/failed_episodes"] for row in rows) > 0
-    assert all(bool(torch.isfinite(tensor).all()) for tensor in adapter_weights(path).values())
-
-
 def test_full_parameters_are_trained_and_saved_as_a_model(tmp_path):
     trainer(tmp_path / "run", model={"lora_rank": 0}, num_steps=1).train()
     trained = AutoModelForCausalLM.from_pretrained(tmp_path / "run" / "model")
@@ -263,21 +176,6 @@ class SilentEnv(BaseEnv):
     @staticmethod
     def from_dict(info):
         return SilentEnv()
-
-
-class OddRewardEnv(SilentEnv):
-    """Rewards answers by their length; every third task's reward is no number."""
-
-    def __init__(self, number: int = 0):
-        self.number = number
-
-    def step(self, action):
-        reward = math.nan if self.number % 3 == 0 else float(len(action) % 2)
-        return {}, reward, True, {}
-
-    @staticmethod
-    def from_dict(info):
-        return OddRewardEnv(info["number"])
 
 
 class BrokenEnv(SilentEnv):
