@@ -60,7 +60,7 @@ def test_the_floor_of_the_settings_is_the_inverse_of_the_cap_unless_it_is_given(
     scores = Scores(policy=(0.0, -1.0 - math.log(4.0)))
     scored = replace(item, sampled=replace(item.sampled, scores=scores))
     batch = collate([scored], device=torch.device("cpu"))
-    output = PolicyOutput(batch.policy_logprobs, torch.zeros(1, 2))
+    output = PolicyOutput(torch.tensor([scores.policy]), torch.zeros(1, 2))
     losses = {}
     for floor in (None, 0.2, 0.3):
         config = GRPOConfig(importance="masked", importance_cap=5.0, importance_floor=floor)
