@@ -22,7 +22,7 @@ AGAIN = "play it again by `rllm bench run`, then `rllm bench table --suite SUITE
 
 FIRST = [path for path in ROWS if path.parent.name == "quick" and "-seed-" not in path.stem]
 """Rows that are played again at every run of the tests."""
-SEEDED = ("oracle", "heuristic", "random")
+SEEDED = ("oracle", "heuristic", "random", "tiny")
 """Policies of `quick` with a second row, of another seed."""
 
 
