@@ -200,7 +200,7 @@ def _on_rank(rank: int, size: int, place: str, cases: dict[str, Callable[..., di
         size=size,
         address=f"file://{place}/rendezvous",
         device=torch.device("cpu"),
-        timeout_seconds=60,
+        timeout_seconds=300,
         sharding="fsdp",
     )
     for name, case in cases.items():
