@@ -180,7 +180,9 @@ CASES: dict[str, Callable[..., dict]] = {
 
 def run_in_group(size: int, cases: dict[str, Callable[..., dict]]) -> dict[str, list[dict]]:
     """Run cases on ranks that split weights; return of each case what the ranks returned."""
-    python_multiprocessing.get_context("forkserver").set_forkserver_preload(["sharding_fakes"])
+    # The server imports what is slow to import once for all ranks.
+    slow = ["rllm_learn.core.learner_set", "transformers.models.qwen3.modeling_qwen3"]
+    python_multiprocessing.get_context("forkserver").set_forkserver_preload(slow)
     with tempfile.TemporaryDirectory() as place:
         multiprocessing.start_processes(
             _on_rank, args=(size, place, cases), nprocs=size, start_method="forkserver"
@@ -198,7 +200,7 @@ def _on_rank(rank: int, size: int, place: str, cases: dict[str, Callable[..., di
         size=size,
         address=f"file://{place}/rendezvous",
         device=torch.device("cpu"),
-        timeout_seconds=60,
+        timeout_seconds=300,
         sharding="fsdp",
     )
     for name, case in cases.items():
