@@ -35,7 +35,7 @@ from rllm_agents.models import TINY
 MODES = ("update", "step")
 LENGTHS = ("spread", "short")
 SCRIPTS = Path(__file__).with_name("peers")
-TOLERANCE = 1e-3
+TOLERANCE = 1e-5
 """Relative L2 difference of a gradient to that of the loop written by hand, in float32."""
 
 

@@ -60,7 +60,7 @@ class FixedLengths(transformers.LogitsProcessor):
         self._last = torch.tensor(lengths) - 1 + prompt_length
         self._stop_id = stop_id
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
         """Forbid the stop token, or all others."""
         ends = input_ids.shape[1] >= self._last
         stop = scores[:, self._stop_id].clone()

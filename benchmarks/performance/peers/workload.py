@@ -18,7 +18,7 @@ import numpy as np
 GROUP_SIZE = 8
 NUM_TASKS = 8
 MAX_POSITIONS = 4096
-SIZES = {
+SIZES: dict[str, dict[str, Any]] = {
     "1M": {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4},
     "10M": {"hidden_size": 320, "intermediate_size": 960, "num_hidden_layers": 8},
 }
