@@ -89,7 +89,7 @@ class FakeLearner:
     def score(self, sequences, kinds):
         raise AssertionError("nobody asks for scores")
 
-    def update(self, sequences, loss):
+    def update(self, sequences, loss, *, step=None):
         self.during_update()
         return UpdateReport({"loss": 0.0}, num_optimizer_steps=1, num_skipped_steps=0)
 
