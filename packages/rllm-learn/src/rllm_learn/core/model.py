@@ -108,12 +108,13 @@ def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     for name, module in model.get_base_model().named_modules():
         # Only linear layers are adapted (`target_modules="all-linear"`), so this finds them all.
         if isinstance(module, peft.tuners.lora.Linear):
-            base: Any = module.get_base_layer()
+            layer: Any = module
+            base: Any = layer.get_base_layer()
             merged = whole(base.weight.detach()).float()
-            for adapter in module.active_adapters:
-                down, up = module.lora_A[adapter].weight, module.lora_B[adapter].weight
+            for adapter in layer.active_adapters:
+                down, up = layer.lora_A[adapter].weight, layer.lora_B[adapter].weight
                 product = whole(up.detach()) @ whole(down.detach())
-                merged = merged + (product * module.scaling[adapter]).float()
+                merged = merged + (product * layer.scaling[adapter]).float()
             yield f"{name}.weight", merged.to(base.weight.dtype)
 
 

@@ -249,7 +249,7 @@ class LLMAlgorithmConfig(PlayersConfig, ReportingConfig, FaultsConfig):
             raise ConfigError(
                 f"sharding must be one of {', '.join(SHARDINGS)}, got {self.sharding!r}"
             )
-        if self.sharding == "fsdp" and self.num_learners < 2:
+        if self.sharding == "fsdp" and (self.num_learners or 0) < 2:
             raise ConfigError(
                 f"sharding='fsdp' splits weights over learners, and num_learners is "
                 f"{self.num_learners}: .learners(num_learners=2) or more, or sharding='replicate'"

@@ -229,9 +229,11 @@ class LLMLearnerGroup(LearnerGroup):
 
     def _start(self) -> None:
         size = self.config.num_learners
+        # Ray's types do not know of concurrency groups.
+        remote: Any = ray.remote
         self._workers = [
             # Not restarted by Ray: a rank alone cannot join a group that runs.
-            ray.remote(concurrency_groups=dict(SIGNS_OF_LIFE))(LearnerActor)
+            remote(concurrency_groups=dict(SIGNS_OF_LIFE))(LearnerActor)
             .options(max_restarts=0, **self._actor_options[rank])
             .remote(rank, self._torch_threads)
             for rank in range(size)
