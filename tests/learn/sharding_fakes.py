@@ -5,6 +5,7 @@ Each case takes ranks, or None to learn alone, and returns tensors and figures t
 
 from __future__ import annotations
 
+import copy
 import multiprocessing as python_multiprocessing
 import tempfile
 from collections.abc import Callable, Iterable
@@ -124,11 +125,12 @@ def of_two_policies(ranks: Ranks | None) -> dict:
 
 def resumed(ranks: Ranks | None, *, state: dict | None = None, wrap: Any = None) -> dict:
     """An update, here or as a state of others says, and another one after it."""
-    policy = tiny_policy(seed=9 if state else 0).double()
+    # A state holds what is trained: without adapters that is all of it, whatever was there before.
+    policy = tiny_policy(seed=9 if state and wrap is None else 0).double()
     learner = Learner(wrap(policy) if wrap else policy, RULE, ranks=ranks)
     if state is None:
         learner.update(random_sequences(5), LOSS)
-        state = learner.state_dict()
+        state = copy.deepcopy(learner.state_dict())  # not what the next update moves
     else:
         learner.load_state_dict(state)
     metrics = learner.update(random_sequences(5, seed=1), LOSS).metrics

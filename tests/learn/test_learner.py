@@ -155,6 +155,19 @@ def test_each_part_of_the_state_matters(left_out):
     assert largest_difference(first.policy, crippled.policy) > 1e-4
 
 
+def test_a_state_may_be_loaded_more_than_once():
+    learner = Learner(tiny_policy(), RULE)
+    learner.update(random_sequences(4), LOSS)
+    state = copy.deepcopy(learner.state_dict())
+    results = []
+    for _ in range(2):
+        again = Learner(tiny_policy(seed=5), RULE)
+        again.load_state_dict(state)
+        again.update(random_sequences(4, seed=1), LOSS)
+        results.append(again.policy)
+    assert largest_difference(*results) == 0.0
+
+
 def test_a_state_of_another_model_is_refused():
     learner = Learner(UnigramPolicy([0.0, 0.0]), RULE)
     with pytest.raises(ValueError, match="other parameters"):

@@ -314,6 +314,7 @@ def test_processes_that_hang_are_found_within_a_bound_and_cost_nothing_but_time(
     assert "rollout engine 0 hangs: no answer to a ping" in messages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2), (2, 0)])
 def test_what_some_learners_saved_others_go_on_with(
     cluster: None, tmp_path: Path, before: int, after: int

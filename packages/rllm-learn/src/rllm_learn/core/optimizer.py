@@ -110,7 +110,8 @@ class Optimizers:
 
             def own(index: int, tensor: Tensor, held: list[nn.Parameter] = held) -> Tensor:
                 # The number of steps is a tensor of another shape, and the same on every rank.
-                return part_of(tensor, held[index]) if tensor.ndim else tensor
+                # Copies: steps change them in place, and a state may be loaded more than once.
+                return (part_of(tensor, held[index]) if tensor.ndim else tensor).clone()
 
             optimizer.load_state_dict(_mapped(state, own))
 
