@@ -8,24 +8,18 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import CHROMIUM, HOSTILE, MARKS, sync_api
 from click.testing import CliRunner
 
 from rllm_agents.cli import main
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium; set CHROMIUM=PATH"),
-]
+pytestmark = MARKS
 
 SUITE = """
 name: mine
@@ -37,7 +31,6 @@ entries:
   - rllm/MCQ-v0
   - {match: rllm/Nim-v0, num_tasks: 1}
 """
-HOSTILE = "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\x1b[2J\u202egnp"
 SHOWN = "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>␛[2J⟨U+202E⟩gnp"
 
 

@@ -73,3 +73,9 @@ def test_what_was_cut_off_is_not_learned_from_where_it_is_filtered(
     assert kept.termination_reason is filtered.termination_reason is reason
     assert kept.trajectory.info.get("learns", True)
     assert filtered.trajectory.info.get("learns", True) is learns
+
+
+@pytest.mark.parametrize("name", ["step_timeout", "call_timeout", "trajectory_timeout"])
+def test_a_time_that_is_none_is_refused_under_the_name_it_was_given(name: str) -> None:
+    with pytest.raises(UserError, match=f"^{name} must be a finite number of seconds above 0"):
+        play(**{name: 0.0})

@@ -6,9 +6,7 @@ Needs the dependency group `browser` and a Chromium: Debian's, or the one that C
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,16 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import CHROMIUM, HOSTILE, MARKS, sync_api
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium; set CHROMIUM=PATH"),
-]
+pytestmark = MARKS
 
 NUM_MANY = 100_000
-HOSTILE = "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\x1b[2J\u202egnp"
 SHOWN = "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>␛[2J⟨U+202E⟩gnp"
 
 

@@ -132,7 +132,7 @@ def test_sampling_of_a_request_and_of_a_call_wins_over_the_engines() -> None:
         ({"retry_limit": 0}, "retry_limit must be at least 1"),
         ({"workflow_args": {"colour": 1}}, "colour"),
         ({"call_timeout": 0.0}, "call_timeout"),
-        ({"workflow_timeout": -1.0}, "trajectory_timeout_seconds"),
+        ({"workflow_timeout": -1.0}, "trajectory_timeout"),
         ({"workflow_cls": 3}, "workflow_cls must be a class"),
         ({"workflow_cls": lambda rollout_engine: 3}, "no Workflow"),
     ],

@@ -53,8 +53,9 @@ class RolloutLimits:
             "call_timeout_seconds",
         ):
             if getattr(self, name) is not None:
-                check_seconds(name, getattr(self, name))
-        check_seconds("close_timeout_seconds", self.close_timeout_seconds)
+                # Under the names that engines and settings give them.
+                check_seconds(name.removesuffix("_seconds"), getattr(self, name))
+        check_seconds("close_timeout", self.close_timeout_seconds)
 
     def room(self, num_prompt: int, num_first: int) -> int:
         """Return how many tokens may follow a prompt; 0 or less: none.
