@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 import ray
 from ray.cluster_utils import Cluster
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from training_driver import FaultRow
 
 from rllm_learn.errors import ConfigError
@@ -149,11 +150,13 @@ def node_rows(scratch: Path) -> Iterator[FaultRow]:
 
 def _node_with_room(expected: list[float], step_seconds: float) -> FaultRow:
     row = FaultRow("one of two machines, with room on the other", runs=1)
-    # The head has room for the engine and one runner; the other runner has to go to the second.
-    with _two_nodes(head=1.0, second=1.0) as (cluster, second), _watching() as noticed:
+    with _two_nodes() as (cluster, second), _watching() as noticed:
         began = time.monotonic()
+        # As long as the room is held, one of the runners does not fit beside the rest.
+        held = _hold(cluster, 0.9)
         config = _config(num_learners=0, num_env_runners=2, num_engines=1, runner_cpus=0.7)
         algo = config.build_algo()
+        ray.kill(held)
         rewards = [_step(algo), _step(algo)]
         noticed.clear()
         strike = _NodeStrike(cluster, second, step_seconds / 2)
@@ -171,8 +174,9 @@ def _node_with_room(expected: list[float], step_seconds: float) -> FaultRow:
 def _node_without_room(expected: list[float], scratch: Path) -> FaultRow:
     """One clear error; then the save goes on with what is left."""
     row = FaultRow("one of two machines, without room on the other", runs=1)
-    with _two_nodes(head=1.6, second=1.0) as (cluster, second), _watching() as noticed:
+    with _two_nodes() as (cluster, second), _watching() as noticed:
         began = time.monotonic()
+        held = _hold(cluster, 0.5)  # beside a learner, an env runner and the engine: all there is
         config = _config(num_learners=2, num_env_runners=1, num_engines=1, learner_cpus=1.0)
         algo = config.fault_tolerance(init_timeout_s=_NODE_INIT_TIMEOUT).build_algo()
         rewards = [_step(algo), _step(algo)]
@@ -189,6 +193,7 @@ def _node_without_room(expected: list[float], scratch: Path) -> FaultRow:
         row.bound_seconds = HANG_TIMEOUT + _MARGIN + _NODE_INIT_TIMEOUT
         _account(row, strike, noticed)
         algo.stop()
+        ray.kill(held)
         again = _config(num_learners=1, num_env_runners=1, num_engines=1).build_algo()
         again.restore_from_path(path)
         rewards += [_step(again) for _ in expected[2:]]
@@ -343,13 +348,13 @@ def _ray() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _two_nodes(*, head: float, second: float) -> Iterator[tuple[Cluster, Any]]:
-    """Start two simulated machines with so many CPUs and connect to the first."""
+def _two_nodes() -> Iterator[tuple[Cluster, Any]]:
+    """Start simulated machines of two CPUs and of one, and connect to the first."""
     cluster = Cluster(
         initialize_head=True,
-        head_node_args={"num_cpus": head, "include_dashboard": False},
+        head_node_args={"num_cpus": 2, "include_dashboard": False},
     )
-    node = cluster.add_node(num_cpus=second)
+    node = cluster.add_node(num_cpus=1)
     ray.init(address=cluster.address, log_to_driver=False)
     cluster.wait_for_nodes()
     try:
@@ -357,6 +362,21 @@ def _two_nodes(*, head: float, second: float) -> Iterator[tuple[Cluster, Any]]:
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+def _hold(cluster: Cluster, cpus: float) -> Any:
+    """Return an actor on the first machine that keeps some of its CPUs from others."""
+    place = NodeAffinitySchedulingStrategy(cluster.head_node.node_id, soft=False)
+    held = ray.remote(_Room).options(num_cpus=cpus, scheduling_strategy=place).remote()
+    ray.get(held.ready.remote())
+    return held
+
+
+class _Room:
+    """Does nothing."""
+
+    def ready(self) -> None:
+        """Return once it is there."""
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ class FileEngine:
     """Answers ``<process> <sum of its weights>``, while there is no file that says otherwise.
 
     In `place`: ``hold`` holds answers back; ``stuck-<process>`` pings; ``broken`` lets new engines
-    fail; ``refuse`` lets weights be refused. ``asked-<process>-<n>`` are the requests it was given,
-    ``cancelled-<n>`` those that were given up.
+    fail; ``refuse`` lets weights, and sleep, be refused. ``asked-<process>-<n>`` are the requests
+    it was given, ``cancelled-<n>`` those that were given up, ``slept-<process>`` was told to sleep.
     """
 
     max_model_length = 77
@@ -58,6 +58,11 @@ class FileEngine:
             raise EngineError("no such weights")
         self._weights |= {name: float(tensor) for name, tensor in tensors.items()}
         self.weights_version = version
+
+    async def sleep(self) -> None:
+        if (self._place / "refuse").exists():
+            raise EngineError("not tired")
+        (self._place / f"slept-{os.getpid()}").touch()
 
     def close(self) -> None:
         (self._place / f"closed-{os.getpid()}").touch()

@@ -25,7 +25,7 @@ class Model:
 
     def __init__(self) -> None:
         self.weights = {name: tensor.clone() for name, tensor in BASE.items()}
-        self.num_loads = self.num_running = 0
+        self.num_loads = self.num_running = self.num_sleeps = 0
 
     async def generate(self, request: GenerationRequest) -> Completion:
         assert request.adapter == ""
@@ -44,6 +44,9 @@ class Model:
         self.num_loads += 1
         assert version == self.num_loads
         self.weights |= tensors
+
+    async def sleep(self) -> None:
+        self.num_sleeps += 1
 
     def close(self) -> None:
         pass
@@ -167,3 +170,9 @@ def test_a_name_that_is_no_sets_is_refused(checkpoint: Path) -> None:
         asyncio.run(engine.generate(asked("blue")))
     with pytest.raises(EngineError, match="blue"):
         asyncio.run(engine.load_weights({"blue:a.weight": full(1)}, version=1))
+
+
+def test_its_engine_is_what_sleeps(checkpoint: Path) -> None:
+    model = Model()
+    asyncio.run(NamedWeightsEngine(model, checkpoint, {"red": None}).sleep())
+    assert model.num_sleeps == 1

@@ -291,3 +291,15 @@ def test_what_cannot_start_says_why(make_pool: Callable[..., EnginePool], tmp_pa
         make_pool(num_engines=0)
     with pytest.raises(UserError, match="hang_timeout must be above 0"):
         make_pool(hang_timeout=0)
+
+
+def test_all_engines_are_told_to_sleep_and_one_that_cannot_is_told_of(
+    make_pool: Callable[..., EnginePool], tmp_path: Path
+) -> None:
+    pool = make_pool()
+    asyncio.run(pool.sleep())
+    slept = {int(path.name.split("-")[1]) for path in tmp_path.glob("slept-*")}
+    assert slept == set(pool.process_ids()) and len(slept) == 2
+    (tmp_path / "refuse").touch()
+    with pytest.raises(EngineError, match="does not sleep: not tired"):
+        asyncio.run(pool.sleep())

@@ -37,7 +37,7 @@ def model(place: Any) -> PreTrainedModel:
 
 @pytest.fixture(scope="module")
 def engine(place: Any, model: PreTrainedModel) -> Iterator[VLLMEngine]:
-    engine = VLLMEngine(str(place), max_batch_size=16, kv_cache_gib=0.05)
+    engine = VLLMEngine(str(place), max_batch_size=16, kv_cache_gib=0.05, sleep_mode=True)
     yield engine
     engine.close()
 
@@ -98,6 +98,23 @@ def test_a_stop_token_ends_a_completion_and_is_part_of_it(place: Any, engine: VL
     output = engine._process.wait(engine._output((5, 6), params))
     assert tuple(output.token_ids) == free.token_ids[: free.token_ids.index(stop) + 1]
     assert output.finish_reason == "stop"
+
+
+def test_asleep_it_wakes_for_requests_and_for_weights(
+    engine: VLLMEngine, model: PreTrainedModel
+) -> None:
+    requests = requests_of(4)
+    before = play(engine, requests)
+    asyncio.run(engine.sleep())
+    asyncio.run(engine.ping())
+    assert [a.token_ids for a in play(engine, requests)] == [a.token_ids for a in before]
+    asyncio.run(engine.sleep())
+    version = next_version(engine)
+    publish(engine, perturb(model, "norm"), version)
+    after = play(engine, requests)
+    assert largest_error(model, requests, after) < FLOAT32_GAP
+    assert largest_error(model, requests, before) > 0.01
+    assert {a.weights_version for a in after} == {version}
 
 
 @pytest.mark.parametrize("part", ["self_attn", "mlp", "norm", "embed_tokens"])

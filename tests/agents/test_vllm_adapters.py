@@ -72,6 +72,11 @@ def test_each_version_is_sampled_from_exactly(engine: VLLMEngine, policy: Any) -
         assert {a.weights_version for a in after} == {version} == {engine.weights_version}
 
 
+def test_an_engine_that_was_not_started_for_it_does_not_sleep(engine: VLLMEngine) -> None:
+    with pytest.raises(EngineError, match="sleep_mode=True"):
+        asyncio.run(engine.sleep())
+
+
 def test_two_versions_in_flight_match_their_own_adapters(engine: VLLMEngine, policy: Any) -> None:
     """And a third waits until the first is no longer in use."""
     versions = [engine.weights_version + i for i in (1, 2, 3)]

@@ -57,6 +57,27 @@ def test_more_failures_than_allowed_stop_the_run_with_their_reasons():
         sample(tasks, max_failure_share=0.2)
 
 
+def test_the_engine_may_rest_when_all_episodes_of_a_plan_have_been_played():
+    notes = []
+
+    def play(requests):
+        notes.append(len(requests))
+        return []
+
+    sampler = PlanSampler(
+        play=play,
+        push=lambda weights, version: None,
+        temperature=1.0,
+        seed=0,
+        max_failure_share=0.0,
+        rest=lambda: notes.append("rest"),
+    )
+    sampler.requests([PlannedRollout(0, 0)], [{}], 0)
+    assert notes == []
+    sampler.sample([], [], 0)
+    assert notes == [0, "rest"]
+
+
 def test_text_from_an_engine_without_tokens_is_refused():
     with pytest.raises(TrainingError, match="text only"):
         sample([{"broken": False}], max_failure_share=0.2)

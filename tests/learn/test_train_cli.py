@@ -25,6 +25,11 @@ SMALL = ("num_steps=1", "tasks_per_step=2", "eval.num_tasks=4", "algorithm.group
         (["model=/no/such/model"], "'/no/such/model' does not exist"),
         (["engine=openai"], "engine.name must be one of transformers, vllm"),
         (["engine.kv_cache_gib=2"], "has no such setting"),
+        (["engine.sleep=true"], "has no such setting"),
+        (
+            ["engine=vllm", "engine.sleep=true", "rollout.max_staleness=1"],
+            "engine.sleep=true hands nothing back",
+        ),
         (["algorithm.group_size=1"], "at least 2, got 1"),
         (["env.kwargs.digitz=2"], "did you mean 'digits'"),
         (["model.device=mps:99"], "model.device='mps:99' cannot be used here"),
@@ -43,6 +48,19 @@ def test_a_mistake_is_one_line_with_exit_code_2_and_leaves_no_directory(
     assert lines[-1].startswith("error: ")
     assert words in lines[-1]
     assert "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_to_let_vllm_sleep_is_refused_where_it_samples_on_the_cpu(tmp_path, monkeypatch):
+    pytest.importorskip("vllm", reason="vLLM is not installed")
+    from vllm.platforms import current_platform
+
+    if not current_platform.is_cpu():
+        pytest.skip("here vLLM samples on a GPU")
+    monkeypatch.chdir(tmp_path)
+    result = run("train", "engine=vllm", "engine.sleep=true")
+    assert result.exit_code == 2
+    assert "samples on the CPU" in result.output and "set it to false" in result.output
     assert list(tmp_path.iterdir()) == []
 
 

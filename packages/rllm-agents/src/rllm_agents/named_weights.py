@@ -131,6 +131,14 @@ class NamedWeightsEngine:
         self._held = name if self._sets[name][0] is weights else None
         self._held_version = version
 
+    async def sleep(self) -> None:
+        """Let the engine, which must be vLLM's, sleep until it is needed again.
+
+        Raises:
+            EngineError: It cannot.
+        """
+        await self._engine.sleep()
+
     def close(self) -> None:
         """Free the engine's resources; again does nothing."""
         self._engine.close()

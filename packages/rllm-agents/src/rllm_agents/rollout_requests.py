@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rllm_agents.errors import UserError
+from rllm_agents.garbage import seldom_collected
 from rllm_agents.types import Episode, SamplingParams
 
 # A run that is stopped ends within two seconds, whatever its episodes do.
@@ -53,17 +54,18 @@ async def run_requests(
             ended.put_nowait(error)
             raise
 
-    workers = [asyncio.create_task(work()) for _ in range(min(num_parallel, len(requests)))]
-    try:
-        for _ in requests:
-            episode = await ended.get()
-            if isinstance(episode, BaseException):
-                raise episode
-            yield episode
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await _end(workers)
+    with seldom_collected():
+        workers = [asyncio.create_task(work()) for _ in range(min(num_parallel, len(requests)))]
+        try:
+            for _ in requests:
+                episode = await ended.get()
+                if isinstance(episode, BaseException):
+                    raise episode
+                yield episode
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await _end(workers)
 
 
 async def _end(workers: Sequence[asyncio.Task[None]]) -> None:

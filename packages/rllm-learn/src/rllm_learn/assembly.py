@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 from transformers import AutoConfig
@@ -127,6 +127,10 @@ def assemble(
         settings: Any = {"adapter_config": peft_config, "in_flight": is_asynchronous(config)}
         runner.run(push_weights(rollout_engine, weights, version=version, **settings))
 
+    def rest() -> None:
+        if config.engine.sleep:
+            runner.run(cast("Any", rollout_engine).sleep())
+
     sampler = PlanSampler(
         play=lambda requests: runner.run(train_engine.execute_requests(requests)),
         push=push,
@@ -134,6 +138,7 @@ def assemble(
         seed=config.seed,
         max_failure_share=config.rollout.max_failure_share,
         adapters=roles.learns,
+        rest=rest,
     )
     return Parts(
         sampler=sampler,
@@ -222,14 +227,22 @@ def publishes_adapters(config: TrainerConfig, roles: RolePlan) -> bool:
         raise ConfigError("engine.publish=adapter needs adapters: set model.lora_rank above 0")
     if publish != "auto" or config.engine.name != "vllm" or not config.model.lora_rank:
         return publish == "adapter"
+    return not _vllm_is_on_cpu()
+
+
+def _vllm_is_on_cpu() -> bool:
     find_engine("vllm")
     from vllm.platforms import current_platform  # takes seconds, and only vllm is asked
 
-    return not current_platform.is_cpu()
+    return current_platform.is_cpu()
 
 
 def engine_arguments(config: TrainerConfig, spec: PolicySpec, roles: RolePlan) -> dict[str, Any]:
-    """Return the keyword arguments of the rollout engine that samples from a policy."""
+    """Return the keyword arguments of the rollout engine that samples from a policy.
+
+    Raises:
+        ConfigError: Settings are for another kind of machine.
+    """
     arguments: dict[str, Any] = {
         "model": str(spec.path),
         "max_batch_size": config.engine.max_batch_size,
@@ -237,10 +250,16 @@ def engine_arguments(config: TrainerConfig, spec: PolicySpec, roles: RolePlan) -
     }
     if config.engine.name != "vllm":
         return {**arguments, "device": spec.device}
+    if config.engine.sleep and _vllm_is_on_cpu():
+        raise ConfigError(
+            "engine.sleep=true hands a GPU's memory back, and the vllm that is installed samples "
+            "on the CPU, where there is none to hand back: set it to false"
+        )
     return {
         **arguments,
         "max_model_length": context_length(spec.path, config),
         "kv_cache_gib": config.engine.kv_cache_gib,
+        "sleep_mode": config.engine.sleep,
         "max_lora_rank": spec.lora_rank if publishes_adapters(config, roles) else 0,
         "vllm_args": config.engine.vllm_args,
     }

@@ -27,6 +27,7 @@ class PlanSampler:
         seed: int,
         max_failure_share: float,
         adapters: Mapping[str, str] | None = None,
+        rest: Callable[[], None] = lambda: None,
     ):
         """Take what it drives.
 
@@ -37,7 +38,9 @@ class PlanSampler:
             seed: With the step and the rollout's place in the plan, seeds its sampling.
             max_failure_share: Share of failed episodes in a step beyond which the run stops.
             adapters: By role, the policy that learns from it; see `to_rollouts`.
+            rest: Called when episodes have been played and it is for the learner to go on.
         """
+        self._rest = rest
         self._play = play
         self._push = push
         self._temperature = temperature
@@ -65,6 +68,7 @@ class PlanSampler:
             TrainingError: More episodes failed than `max_failure_share`; their reasons are named.
         """
         episodes = self._play(self.requests(plan, tasks, step, first_index=first_index))
+        self._rest()
         return self.collect(plan, episodes, step)
 
     def requests(

@@ -182,6 +182,14 @@ class EnginePool:
         """
         await self._loop.call(self._watch.publish(tensors, dict(config), version))
 
+    async def sleep(self) -> None:
+        """Let all engines, which must be vLLM's, sleep until they are needed again.
+
+        Raises:
+            EngineError: One was not started for that, or could not.
+        """
+        await self._loop.call(self._watch.sleep())
+
     def readiness(self) -> list[Any]:
         """Return a reference for each engine that resolves when it can answer."""
         return [replica.ready.remote() for replica in self._replicas]

@@ -128,6 +128,15 @@ class EngineReplica:
             self._end_if_dead(engine)
             raise
 
+    async def sleep(self) -> None:
+        """Let the engine sleep until it is needed again.
+
+        Raises:
+            EngineError: It cannot.
+        """
+        engine = await self._made()
+        await engine.sleep()
+
     async def outlive(self) -> None:
         """Never return: the call fails when this process ends."""
         await asyncio.Event().wait()

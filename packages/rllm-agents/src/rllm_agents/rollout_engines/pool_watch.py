@@ -104,6 +104,17 @@ class PoolWatch:
                         await self._restart(number)
                 raise EngineError(f"the pool's engines refuse the weights: {_words_of(refused[0])}")
 
+    async def sleep(self) -> None:
+        """Let every engine that is there sleep until its next request; a lost one need not.
+
+        Raises:
+            EngineError: One cannot.
+        """
+        calls = [_answer(self._replicas[number].sleep.remote()) for number in sorted(self._made)]
+        refused = [a for a in await asyncio.gather(*calls) if isinstance(a, RayTaskError)]
+        if refused:
+            raise EngineError(f"a rollout engine does not sleep: {_words_of(refused[0])}")
+
     async def stop(self) -> None:
         """Watch no more and end the replicas, in ten seconds at most."""
         made = sorted(self._made)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
@@ -29,12 +30,15 @@ from rllm_agents.rollout_engines.request_checks import check_token_request
 from rllm_agents.rollout_engines.vllm_adapters import AdapterVersions, vllm_rank
 from rllm_agents.rollout_engines.vllm_process import VLLMProcess, first_line, import_vllm
 from rllm_agents.rollout_engines.vllm_settings import engine_arguments
+from rllm_agents.rollout_engines.vllm_sleep import SleepMode
 from rllm_agents.rollout_engines.vllm_weights import WeightPlan, load_outline, weights_file
 from rllm_agents.types import Completion, GenerationRequest, VersionSpan
 
 if TYPE_CHECKING:
     from vllm import SamplingParams as VLLMSamplingParams
     from vllm.outputs import CompletionOutput
+
+_Result = TypeVar("_Result")
 
 _GREEDY_BELOW = 1e-5
 _LOWEST_TEMPERATURE = 1e-2
@@ -61,6 +65,7 @@ class VLLMEngine:
         kv_cache_gib: float | None = None,
         max_lora_rank: int = 0,
         max_lora_versions: int = 2,
+        sleep_mode: bool = False,
         vllm_args: Mapping[str, Any] | None = None,
     ) -> None:
         """Start vLLM's process and load the model.
@@ -79,6 +84,8 @@ class VLLMEngine:
                 at most, up to 4 GiB; on a GPU, half of its memory less the weights.
             max_lora_rank: Highest rank of adapters; 0: the engine takes whole weights instead.
             max_lora_versions: Most adapter versions sampled from at once, at least 2.
+            sleep_mode: Whether `sleep` will be called. On a GPU, memory that can be handed back is
+                allocated in another way; on a CPU nothing is handed back.
             vllm_args: More arguments of vLLM's `AsyncEngineArgs`, such as tensor_parallel_size.
 
         Raises:
@@ -104,6 +111,8 @@ class VLLMEngine:
             kv_cache_gib=kv_cache_gib,
             extra=vllm_args or {},
         )
+        if sleep_mode:
+            arguments["enable_sleep_mode"] = True
         if max_lora_rank:
             arguments |= {
                 "enable_lora": True,
@@ -120,6 +129,7 @@ class VLLMEngine:
             self._process.close()
             raise
         self._plan = WeightPlan(outline, path, fused)
+        self._sleeping = SleepMode(self._process.engine) if sleep_mode else None
         self._adapters = (
             AdapterVersions(
                 self._process.engine, max_rank=max_lora_rank, max_versions=max_lora_versions
@@ -157,7 +167,7 @@ class VLLMEngine:
         """
         params = self._sampling_params(request)
         assert request.prompt_ids is not None
-        return await self._process.call(self._sample(request.prompt_ids, params))
+        return await self._call(self._sample(request.prompt_ids, params))
 
     async def ping(self) -> None:
         """Return when vLLM's process has got to its next step.
@@ -193,7 +203,7 @@ class VLLMEngine:
             )
         complete = self._plan.complete(tensors)
         with weights_file(complete) as path:
-            await self._process.call(self._exchange(path, version, in_flight))
+            await self._call(self._exchange(path, version, in_flight))
         self._plan.note(list(complete))
         self._version = version
 
@@ -215,14 +225,33 @@ class VLLMEngine:
         """
         if self._adapters is None:
             raise EngineError("start the engine with max_lora_rank >= the adapter's rank")
-        await self._process.call(self._adapters.load(tensors, config, version))
+        await self._call(self._adapters.load(tensors, config, version))
         self._version = version
+
+    async def sleep(self) -> None:
+        """Hand back the GPU's memory, once nothing is sampled, until the next call needs it again.
+
+        Weights wait in the host's memory. Whatever takes the GPU's in between must have let it go
+        when a completion is asked for, or weights are loaded: these wake the engine.
+
+        Raises:
+            EngineError: The engine was not started with `sleep_mode`, or vLLM could not.
+        """
+        if self._sleeping is None:
+            raise EngineError("start the engine with sleep_mode=True")
+        await self._process.call(self._sleeping.sleep())
 
     def close(self) -> None:
         """End vLLM's process; what is being sampled fails. May be called again."""
         self._process.close()
         if self._adapters is not None:
             self._adapters.close()
+
+    async def _call(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """Await work on the engine's loop, the engine awake."""
+        if self._sleeping is None:
+            return await self._process.call(work)
+        return await self._process.call(_within(self._sleeping.awake(), work))
 
     async def _prepare(self) -> dict[str, list[str]]:
         engine = self._process.engine
@@ -334,3 +363,13 @@ class VLLMEngine:
             detokenize=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
+
+
+async def _within(
+    context: AbstractAsyncContextManager[Any], work: Coroutine[Any, Any, _Result]
+) -> _Result:
+    try:
+        async with context:
+            return await work
+    finally:
+        work.close()  # or one that never began would be reported

@@ -102,7 +102,8 @@ def _checked_extra(extra: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[st
     from vllm.engine.arg_utils import AsyncEngineArgs
 
     known = [field.name for field in dataclasses.fields(AsyncEngineArgs)]
-    reserved = {*ours, "enable_lora", "max_lora_rank", "max_loras", "max_cpu_loras"}
+    of_lora = {"enable_lora", "max_lora_rank", "max_loras", "max_cpu_loras"}
+    reserved = {*ours, *of_lora, "enable_sleep_mode"}
     for name in extra:
         if name not in known:
             nearest = ", ".join(difflib.get_close_matches(name, known, n=3)) or "none"

@@ -27,6 +27,11 @@ def check_combinations(config: TrainerConfig) -> None:
     _check_updates(config, algorithms)
     _check_staleness(config.rollout.max_staleness, algorithms)
     _check_deterministic(config)
+    if config.engine.sleep and config.rollout.max_staleness:
+        raise ConfigError(
+            f"rollout.max_staleness={config.rollout.max_staleness} samples while the learner is at "
+            "work, so that engine.sleep=true hands nothing back: set one of them back"
+        )
 
 
 def _check_updates(config: TrainerConfig, algorithms: Sequence[AlgorithmConfig]) -> None:

@@ -15,6 +15,7 @@ from rllm_learn.config.players import checked_player
 from rllm_learn.errors import require
 
 DTYPES = ("float32", "bfloat16", "float16")
+PUBLISH = ("auto", "merged", "adapter")
 TRACKERS = {"tensorboard": "", "wandb": "init", "mlflow": "MlflowClient"}
 """What `tracking.to` may name, and what a working library of that name has."""
 
@@ -84,6 +85,9 @@ class EngineConfig:
     publish: str = "auto"
     """How weights reach vllm: `merged` as whole matrices, `adapter` as LoRA adapters; auto is
     adapters on a GPU, merged elsewhere, where vLLM is several times slower with adapters."""
+    sleep: bool = False
+    """vllm on a GPU only: hand its memory back while learning. Then
+    `engine.vllm_args.gpu_memory_utilization` may be above the default half."""
     vllm_args: dict[str, Any] = field(default_factory=dict)
     """vllm only: more of its engine's arguments, `engine.vllm_args.tensor_parallel_size=2` say."""
 
@@ -92,15 +96,11 @@ class EngineConfig:
         require(self.max_batch_size >= 1, "engine.max_batch_size", self.max_batch_size, ">= 1")
         cache = self.kv_cache_gib
         require(cache is None or cache > 0, "engine.kv_cache_gib", cache, "above 0, or null")
-        require(
-            self.publish in ("auto", "merged", "adapter"),
-            "engine.publish",
-            self.publish,
-            "auto, merged or adapter",
-        )
+        require(self.publish in PUBLISH, "engine.publish", self.publish, " or ".join(PUBLISH))
         if self.name == "transformers":
             none = "unset with engine.name=transformers, which has no such setting"
             require(cache is None, "engine.kv_cache_gib", cache, none)
+            require(not self.sleep, "engine.sleep", self.sleep, none)
             require(not self.vllm_args, "engine.vllm_args", self.vllm_args, none)
             require(self.publish != "adapter", "engine.publish", self.publish, "auto or merged")
 

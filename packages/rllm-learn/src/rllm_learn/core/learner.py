@@ -36,7 +36,12 @@ from rllm_learn.core.model import (
 )
 from rllm_learn.core.optimizer import LearningRate, ParameterGroup
 from rllm_learn.core.parallel import Ranks, SingleRank, share_of
-from rllm_learn.core.passes import as_often_as_others, backward, backward_of_nothing
+from rllm_learn.core.passes import (
+    as_often_as_others,
+    backward,
+    backward_of_nothing,
+    release_cache,
+)
 from rllm_learn.core.scoring import Scorer
 
 LossFunction: TypeAlias = Callable[[PolicyOutput, TokenBatch], LossSum]
@@ -182,6 +187,7 @@ class Learner:
                 rows = scores.tolist()
                 for item, row in zip(micro_batch, rows, strict=True):
                     found[position[id(item)]][kind] = tuple(row[: len(item)])
+        release_cache(self.device)
         return [Scores(**found[index]) for index in range(len(wrapped))]
 
     def _predict(self, batch: TokenBatch, kinds: Collection[str]) -> dict[str, Tensor]:
@@ -228,6 +234,7 @@ class Learner:
             share = index / self._num_minibatches(sequences)
             position = float(self.num_updates) if step is None else step + share
             reports.append(self._step(batch, loss, sums, position))
+        release_cache(self.device)
         gap, divergence, gap_max, num_gap = reports[0][1:]
         loss_mean = sums.pop("loss") / (sums.pop("count") or 1.0)
         norms = {_norm_name(g): sums.pop(_norm_name(g), 0.0) / len(reports) for g in self._groups}
@@ -269,9 +276,8 @@ class Learner:
         """Return all that the next update depends on, besides the frozen weights.
 
         Returns:
-            Whole tensors on the CPU, whatever the number of ranks, so that another number of them
-            goes on from it. Where weights are split, rank 0 has them, and tensors of others are
-            empty.
+            Whole tensors on the CPU, for any number of ranks to go on from. Where weights are
+            split, rank 0 has them, and tensors of others are empty.
         """
         groups = {name: g.state_dict(keeps=self._answers) for name, g in self._groups.items()}
         state = {"num_updates": self.num_updates, **groups["policy"]}
@@ -280,11 +286,7 @@ class Learner:
         return state
 
     def save_policy(self, target: Path) -> None:
-        """Write the policy as `save_pretrained` does; of several ranks the first writes.
-
-        Args:
-            target: Directory.
-        """
+        """Write the policy to a directory as `save_pretrained` does; the first rank writes."""
         save_policy(self.policy, target, dtypes=self._dtypes, writes=self._ranks.rank == 0)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

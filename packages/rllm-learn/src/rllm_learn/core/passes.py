@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from rllm_learn.core.batch import FILLER, TokenBatch, TokenSequence
 from rllm_learn.core.logprobs import PolicyOutput
 from rllm_learn.core.losses import LossSum
@@ -58,3 +60,9 @@ def backward_of_nothing(output: PolicyOutput) -> None:
     if output.values is not None:
         reached = reached + output.values.sum()
     (reached * 0.0).backward()
+
+
+def release_cache(device: torch.device) -> None:
+    """Return the GPU memory that torch only keeps for later: an engine may share the GPU."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

@@ -94,6 +94,7 @@ class LLMAlgorithm(Algorithm):
             seed=settings.seed,
             max_failure_share=settings.rollout.max_failure_share,
             adapters=self._parts.roles.learns,
+            rest=self._parts.rest,
         )
         self._run_record = self._make_run_record()
         self._set_up_metrics()

@@ -117,7 +117,8 @@ class LLMAlgorithmConfig(PlayersConfig, ReportingConfig, FaultsConfig):
                 runner then has to be too.
             num_cpus: Of each engine's actor.
             num_gpus: Of each engine's actor.
-            settings: `max_batch_size`, `kv_cache_gib`, `publish`, `vllm_args`, as in `rllm train`.
+            settings: `max_batch_size`, `kv_cache_gib`, `publish`, `sleep`, `vllm_args`, as in
+                `rllm train`.
         """
         if name is not UNSET:
             settings = {"name": name, **settings}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from torch import Tensor
@@ -118,6 +118,11 @@ class RLlibParts:
         self._pushing.run(
             push_weights(self._engine, weights, version=version, adapter_config=self._peft_config)
         )
+
+    def rest(self) -> None:
+        """Let engines that share their GPUs with learners leave them the memory."""
+        if self._settings.engine.sleep:
+            self._pushing.run(cast("Any", self._engine).sleep())
 
     def close(self) -> None:
         """End engines; RLlib ends runners and learners."""
