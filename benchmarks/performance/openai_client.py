@@ -9,7 +9,8 @@ logprobs, over real HTTP on loopback. 512 requests are in flight all the time:
 - "rollouts": whole episodes of four turns of an `AgentExecutionEngine`: agent, environment,
   renderer, token records.
 
-Laps of all of them take turns, so that a busy machine is busy for each; the best lap counts.
+Short laps of all of them take turns, so that a busy machine is busy for each. The table has medians
+over laps, and of the ratios to "bare" within a lap, with their quartiles.
 
     uv run python benchmarks/performance/openai_client.py --write
 """
@@ -24,6 +25,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from statistics import median, quantiles
 from typing import Any
 
 import aiohttp
@@ -131,32 +133,43 @@ class Ways:
         assert all(len(episode.trajectory.token_records) == 1 for episode in episodes)
 
 
-def compare(ways: Ways, num: int, laps: int) -> dict[str, dict[str, float]]:
-    """Return requests per second of wall clock and per CPU second of each way, the best lap."""
+def compare(ways: Ways, num: int, laps: int) -> dict[str, list[dict[str, float]]]:
+    """Return requests per second of wall clock and per CPU second, by way and lap."""
     named: dict[str, Callable[[], Any]] = {
         "bare": lambda: ways.bare(num),
         "generate": lambda: ways.generate(num),
         "bare, 4 turns": lambda: ways.bare(num, NUM_TURNS),
         "rollouts": lambda: ways.rollouts(num),
     }
-    best = {name: {"per_second": 0.0, "per_cpu_second": 0.0} for name in named}
+    rates: dict[str, list[dict[str, float]]] = {name: [] for name in named}
     for lap in range(laps + 1):
         for name, work in named.items():
             wall, cpu = time.perf_counter(), time.process_time()
             asyncio.run(work())
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             if lap:  # the first one warms up
-                rates = best[name]
-                rates["per_second"] = max(rates["per_second"], num / wall)
-                rates["per_cpu_second"] = max(rates["per_cpu_second"], num / cpu)
-    return best
+                rates[name].append({"per_second": num / wall, "per_cpu_second": num / cpu})
+    return rates
+
+
+def row(name: str, rates: dict[str, list[dict[str, float]]]) -> str:
+    """Return a row of the table: medians over laps, and of the ratios within laps."""
+    base = rates["bare, 4 turns" if name in ("bare, 4 turns", "rollouts") else "bare"]
+    cells = [name]
+    for key in ("per_second", "per_cpu_second"):
+        mine = [lap[key] for lap in rates[name]]
+        ratios = [own / other[key] for own, other in zip(mine, base, strict=True)]
+        low, middle, high = quantiles(ratios, n=4)
+        spread = "" if name.startswith("bare") else f" ({low:.2f} to {high:.2f})"
+        cells += [f"{median(mine):,.0f}", f"{middle:.2f}{spread}"]
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
     """Print a Markdown table, and write the result where it is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--requests", type=int, default=8192)
-    parser.add_argument("--laps", type=int, default=3)
+    parser.add_argument("--requests", type=int, default=2048)
+    parser.add_argument("--laps", type=int, default=20)
     parser.add_argument("--write", action="store_true", help="Write the result file.")
     arguments = parser.parse_args()
     # Not AutoTokenizer, which loads torch.
@@ -177,16 +190,8 @@ def main() -> None:
         server.wait()
     print("| way | requests per second | of bare | requests per CPU second | of bare |")
     print("|---|---|---|---|---|")
-    for name, base in (
-        ("bare", "bare"), ("generate", "bare"),
-        ("bare, 4 turns", "bare, 4 turns"), ("rollouts", "bare, 4 turns"),
-    ):  # fmt: skip
-        mine, other = rates[name], rates[base]
-        cells = [
-            f"{mine[key]:,.0f} | {mine[key] / other[key]:.2f}"
-            for key in ("per_second", "per_cpu_second")
-        ]
-        print(f"| {name} | {' | '.join(cells)} |")
+    for name in rates:
+        print(row(name, rates))
     if arguments.write:
         settings = {
             "parallel": PARALLEL, "latency_seconds": LATENCY_SECONDS, "turns": NUM_TURNS,

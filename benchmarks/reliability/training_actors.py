@@ -22,8 +22,8 @@ from ray.cluster_utils import Cluster
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from training_driver import FaultRow
 
-from rllm_learn.errors import ConfigError
 from rllm_learn.rllib import GRPOConfig
+from rllm_learn.rllib.readiness import StartError
 
 HANG_TIMEOUT = 5.0
 _MARGIN = 16.0
@@ -187,7 +187,7 @@ def _node_without_room(expected: list[float], scratch: Path) -> FaultRow:
         try:
             _step(algo)
             row.problems.append("went on with fewer learners than it was given")
-        except ConfigError as error:
+        except StartError as error:
             if "learners" not in str(error) or "CPU" not in str(error):
                 row.problems.append(f"unclear: {error}")
         row.bound_seconds = HANG_TIMEOUT + _MARGIN + _NODE_INIT_TIMEOUT

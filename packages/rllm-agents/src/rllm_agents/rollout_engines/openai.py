@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+import orjson
+
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.renderer import ChatTokenizer
 from rllm_agents.rollout_engines.decoding import completion_text
@@ -269,7 +271,7 @@ class OpenAIEngine:
             "return_token_ids": True,
         }
         if sampling.seed is not None:
-            body["seed"] = sampling.seed
+            body["seed"] = sampling.seed % 2**63
         if self._stop_token_ids:
             body["stop_token_ids"] = self._stop_token_ids
         return await self._client.ask(
@@ -277,7 +279,7 @@ class OpenAIEngine:
             lambda reply: read_token_completion(
                 reply, prompt_ids=prompt_ids, max_tokens=max_tokens
             ),
-            body,
+            orjson.dumps(body),
             about=f"{len(prompt_ids)} prompt tokens, max_tokens={max_tokens}",
         )
 

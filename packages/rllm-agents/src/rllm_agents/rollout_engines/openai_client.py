@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email.utils
 import ipaddress
 import json
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
+import orjson
 
 from rllm_agents.errors import (
     BadReplyError,
@@ -110,7 +112,7 @@ class OpenAIClient:
         self,
         path: str,
         read: Callable[[Any], _T],
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | bytes | None = None,
         *,
         about: str = "",
     ) -> _T:
@@ -122,7 +124,7 @@ class OpenAIClient:
         Args:
             path: After the base URL, such as ``/models``.
             read: Checks the decoded JSON; a TransientError that it raises is tried again.
-            body: Sent as JSON by POST; None: GET.
+            body: Sent as JSON by POST, as it is where it is JSON already; None: GET.
             about: Figures of the request, shown where the server refuses it.
 
         Returns:
@@ -133,7 +135,7 @@ class OpenAIClient:
             GaveUpError: It cannot be reached, or keeps failing.
             BadReplyError: It answers nonsense.
         """
-        data = None if body is None else _encode(body)
+        data = _encode(body) if isinstance(body, Mapping) else body
         attempt = 0
         while True:
             attempt += 1
@@ -253,7 +255,10 @@ def _encode(body: Mapping[str, Any]) -> bytes:
 
 
 def _decode(raw: bytes) -> Any:
+    with contextlib.suppress(orjson.JSONDecodeError):
+        return orjson.loads(raw)
     try:
+        # What JSON does not have but servers write: NaN, halves of surrogate pairs.
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
         problem = f"the reply is no JSON: {raw[:80]!r}"
