@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 import ray
 from ray.cluster_utils import Cluster
+from ray.exceptions import RayActorError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from training_driver import FaultRow
 
@@ -32,6 +33,9 @@ _MARGIN = 16.0
 _INIT_TIMEOUT = 240.0
 _NODE_INIT_TIMEOUT = 60.0
 _LONGEST_STEP = 600.0
+_AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
+_AGENTS_END = 180.0
+"""Seconds after which these two helpers of Ray's, which hold nothing of ours, have ended too."""
 _SIGNS = ("lost", "hangs")
 """Words of the log that say that a loss was found."""
 
@@ -52,12 +56,12 @@ def actor_rows(times: int, seed: int) -> Iterator[FaultRow]:
         rewards.append(_step(algo))
         step_seconds = time.monotonic() - began
         for name, find in (
-            ("learner", _learner),
-            ("engine", _engine),
-            ("env runner", _env_runner),
+            ("a learner", _learner),
+            ("an engine", _engine),
+            ("an env runner", _env_runner),
         ):
             for word, number in (("kill -9", signal.SIGKILL), ("SIGSTOP", signal.SIGSTOP)):
-                row = FaultRow(f"{word} of a {name}", runs=1)
+                row = FaultRow(f"{word} of {name}", runs=1)
                 row.bound_seconds = HANG_TIMEOUT + _MARGIN + step_seconds
                 began = time.monotonic()
                 for _ in range(times):
@@ -70,9 +74,9 @@ def actor_rows(times: int, seed: int) -> Iterator[FaultRow]:
                     if not noticed:  # it fell after what the process had to do
                         rewards.append(_step(algo))
                     _account(row, strike, noticed)
-                    row.from_last_save += rewards == undisturbed.rewards(len(rewards))
+                    row.from_last_save += _are_equal(row, rewards, undisturbed)
                     row.processes_left += _is_left(process)
-                row.equal_runs = int(rewards == undisturbed.rewards(len(rewards)))
+                row.equal_runs = int(_are_equal(row, rewards, undisturbed))
                 row.seconds = time.monotonic() - began
                 yield row
         algo.stop()
@@ -87,6 +91,7 @@ def _driver_row(times: int, undisturbed: _Undisturbed, step_seconds: float) -> F
     draw = random.Random(times)
     with tempfile.TemporaryDirectory(prefix="rllm-driver-") as scratch:
         rewards: dict[int, float] = {}
+        agents: list[psutil.Process] = []
         for _ in range(times):
             saved = _saves(Path(scratch))
             last = int(saved[-1].name[5:]) if saved else 0
@@ -105,11 +110,22 @@ def _driver_row(times: int, undisturbed: _Undisturbed, step_seconds: float) -> F
             if len(started) < 5:
                 row.problems.append(f"only {len(started)} processes were there")
             _, left = psutil.wait_procs(started, timeout=HANG_TIMEOUT + _MARGIN)
-            row.processes_left += len(left)
+            of_ray = [process for process in left if _name(process) in _AGENTS]
+            row.processes_left += len(left) - len(of_ray)
+            agents += of_ray
+    row.processes_left += len(psutil.wait_procs(agents, timeout=_AGENTS_END)[1])
     expected = undisturbed.rewards(max(rewards))
     row.equal_runs = int(all(expected[step - 1] == reward for step, reward in rewards.items()))
     row.seconds = time.monotonic() - began
     return row
+
+
+def _name(process: psutil.Process) -> str:
+    """Return the first word of a process' command line; "" where it has ended."""
+    try:
+        return next(iter(process.cmdline()), "")
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def _saves(directory: Path) -> list[Path]:
@@ -243,6 +259,15 @@ def _account(row: FaultRow, strike: _Strike, noticed: list[float]) -> None:
     row.found_seconds = max(row.found_seconds or 0.0, found)
 
 
+def _are_equal(row: FaultRow, rewards: list[float], undisturbed: _Undisturbed) -> bool:
+    """Whether steps came out as undisturbed ones; the first that did not is a problem."""
+    pairs = zip(rewards, undisturbed.rewards(len(rewards)), strict=True)
+    first = next(((i, *pair) for i, pair in enumerate(pairs, start=1) if pair[0] != pair[1]), None)
+    if first is not None:
+        row.problems.append("step {}: reward {}, undisturbed {}".format(*first))
+    return first is None
+
+
 def _is_left(process: int) -> bool:
     """Whether a process that was struck is still there."""
     try:
@@ -300,7 +325,7 @@ def _step(algo: Any) -> float:
     while time.monotonic() < deadline:
         result = algo.train()
         if algo._progress.step > before:
-            return result["env_runners"]["episode_return_mean"]
+            return float(result["env_runners"]["episode_return_mean"])
     raise TimeoutError(f"step {before} was not complete after {_LONGEST_STEP:g} s")
 
 
@@ -309,7 +334,13 @@ def _learner(algo: Any) -> int:
 
 
 def _engine(algo: Any) -> int:
-    return algo._parts._pool.process_ids()[0]
+    pool = algo._parts._pool
+    while True:
+        try:
+            ray.get(pool.readiness())  # one that still starts has nothing to lose
+            return pool.process_ids()[0]
+        except RayActorError:
+            time.sleep(0.5)
 
 
 def _env_runner(algo: Any) -> int:

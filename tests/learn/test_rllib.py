@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ from rllm_learn.core.learner_set import LearnerPlan
 from rllm_learn.core.model import PolicySpec, load_policy
 from rllm_learn.core.optimizer import LearningRate
 from rllm_learn.errors import ConfigError
-from rllm_learn.rllib import GRPOConfig, LLMLearnerGroup
+from rllm_learn.rllib import GRPOConfig, LearnersLost, LLMLearnerGroup
 from rllm_learn.tracking import read_metrics
 
 LOSS = GRPORule(GRPOSettings()).loss
@@ -312,6 +312,38 @@ def test_processes_that_hang_are_found_within_a_bound_and_cost_nothing_but_time(
     assert "LLMEnvRunner" in messages and "LearnerActor" in messages
     assert messages.count("hangs: no sign of life for 5 s; it is ended") == 2
     assert "rollout engine 0 hangs: no answer to a ping" in messages
+
+
+def test_an_update_is_made_once_also_when_its_learner_is_lost_before_it_is_published(
+    cluster: None, tmp_path: Path
+) -> None:
+    tiny_policy().double().save_pretrained(tmp_path)
+    spec = PolicySpec(path=tmp_path, lora_rank=0, dtype="float64")
+    rule = UpdateRule(learning_rate=LearningRate(1e-2), micro_tokens=40)
+    batches = [random_sequences(5, seed=seed) for seed in range(2)]
+    plain, expected = learner_group(spec, rule, 0), []
+    for batch in batches:
+        plain.update(batch, LOSS)
+        expected.append({name: t.clone() for name, t in plain.export_weights().items()})
+
+    def is_after(updates: int, weights: Mapping[str, torch.Tensor]) -> bool:
+        reference = expected[updates - 1]
+        return all((weights[name] - t).abs().max() < 1e-9 for name, t in reference.items())
+
+    group = learner_group(spec, rule, 1)
+    try:
+        group.update(batches[0], LOSS)
+        ray.kill(group._workers[0])
+        # A step that failed here would be played again, from the state after this update.
+        assert is_after(1, group.export_weights())
+        with pytest.raises(LearnersLost):
+            group.update(batches[1], LOSS)
+        assert is_after(1, group.export_weights())
+        group.update(batches[1], LOSS)
+        assert is_after(2, group.export_weights()) and is_after(2, group.export_weights())
+        assert not is_after(1, expected[1])
+    finally:
+        group.shutdown()
 
 
 @pytest.mark.slow

@@ -87,6 +87,7 @@ class LLMLearnerGroup(LearnerGroup):
         self._is_shut_down = False
         self._ts_dropped = 0
         self._snapshot: Any = None
+        self._exported: Mapping[str, Tensor] | None = None
         self._updates_since_snapshot = 0
         self.num_restarts = 0
         """How often the group was started again."""
@@ -143,12 +144,17 @@ class LLMLearnerGroup(LearnerGroup):
         """
         if self._learner is not None:
             return self._learner.update(sequences, loss, step=step)
+        self._exported = None
         # One copy in the object store, however many ranks read it.
         boxed = ray.put(list(sequences))
         reports = self._on_all("update", boxed, loss, step)
+        # Asked for before the snapshot: once there is one, the update must not be made again, and a
+        # step that cannot publish what it came to is played again.
+        exported = self._on_all("export_weights")[0]
         self._updates_since_snapshot += 1
         if self._updates_since_snapshot >= self.config.snapshot_every_updates:
             self._take_snapshot()
+        self._exported = exported
         return reports[0]
 
     def export_weights(self) -> Mapping[str, Tensor]:
@@ -159,7 +165,8 @@ class LLMLearnerGroup(LearnerGroup):
         """
         if self._learner is not None:
             return self._learner.export_weights()
-        return self._on_all("export_weights")[0]
+        exported, self._exported = self._exported, None  # of the last update, kept for one asker
+        return self._on_all("export_weights")[0] if exported is None else exported
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that the next update depends on, of rank 0, once all have gathered it.
@@ -174,6 +181,7 @@ class LLMLearnerGroup(LearnerGroup):
         if self._learner is not None:
             self._learner.load_state_dict(state)
             return
+        self._exported = None
         self._on_all("load_state_dict", ray.put(state))
         self._take_snapshot()
 
@@ -183,6 +191,7 @@ class LLMLearnerGroup(LearnerGroup):
         """Call a function with the `Learner` of each rank and return what it returned, in order."""
         if self._learner is not None:
             return [func(self._learner)]
+        self._exported = None  # it may change weights
         return self._on_all("apply", func)
 
     def save_policy(self, target: Path) -> None:
