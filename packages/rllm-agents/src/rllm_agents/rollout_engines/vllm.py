@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -112,7 +112,10 @@ class VLLMEngine:
             extra=vllm_args or {},
         )
         if sleep_mode:
-            arguments["enable_sleep_mode"] = True
+            from vllm.platforms import current_platform
+
+            # Refused on a CPU, where the calls work nevertheless.
+            arguments["enable_sleep_mode"] = not current_platform.is_cpu()
         if max_lora_rank:
             arguments |= {
                 "enable_lora": True,
@@ -167,7 +170,7 @@ class VLLMEngine:
         """
         params = self._sampling_params(request)
         assert request.prompt_ids is not None
-        return await self._call(self._sample(request.prompt_ids, params))
+        return await self._call(self._sample, request.prompt_ids, params)
 
     async def ping(self) -> None:
         """Return when vLLM's process has got to its next step.
@@ -203,7 +206,7 @@ class VLLMEngine:
             )
         complete = self._plan.complete(tensors)
         with weights_file(complete) as path:
-            await self._call(self._exchange(path, version, in_flight))
+            await self._call(self._exchange, path, version, in_flight)
         self._plan.note(list(complete))
         self._version = version
 
@@ -225,7 +228,7 @@ class VLLMEngine:
         """
         if self._adapters is None:
             raise EngineError("start the engine with max_lora_rank >= the adapter's rank")
-        await self._call(self._adapters.load(tensors, config, version))
+        await self._call(self._adapters.load, tensors, config, version)
         self._version = version
 
     async def sleep(self) -> None:
@@ -247,11 +250,13 @@ class VLLMEngine:
         if self._adapters is not None:
             self._adapters.close()
 
-    async def _call(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Await work on the engine's loop, the engine awake."""
+    async def _call(
+        self, work: Callable[..., Coroutine[Any, Any, _Result]], *arguments: Any
+    ) -> _Result:
+        """Do work on the engine's loop, the engine awake."""
         if self._sleeping is None:
-            return await self._process.call(work)
-        return await self._process.call(_within(self._sleeping.awake(), work))
+            return await self._process.call(work(*arguments))
+        return await self._process.call(_within(self._sleeping.awake(), work, *arguments))
 
     async def _prepare(self) -> dict[str, list[str]]:
         engine = self._process.engine
@@ -366,10 +371,9 @@ class VLLMEngine:
 
 
 async def _within(
-    context: AbstractAsyncContextManager[Any], work: Coroutine[Any, Any, _Result]
+    context: AbstractAsyncContextManager[Any],
+    work: Callable[..., Coroutine[Any, Any, _Result]],
+    *arguments: Any,
 ) -> _Result:
-    try:
-        async with context:
-            return await work
-    finally:
-        work.close()  # or one that never began would be reported
+    async with context:
+        return await work(*arguments)
