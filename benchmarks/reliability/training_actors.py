@@ -20,7 +20,7 @@ import psutil
 import ray
 from ray.cluster_utils import Cluster
 from ray.exceptions import RayActorError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from training_cluster import hold_room, local_ray, two_nodes
 from training_driver import FaultRow
 
 from rllm_learn.rllib import GRPOConfig
@@ -48,7 +48,7 @@ def actor_rows(times: int, seed: int) -> Iterator[FaultRow]:
         seed: Draws the moments.
     """
     draw = random.Random(seed)
-    with _ray(), _watching() as noticed:
+    with local_ray(), _watching() as noticed:
         undisturbed = _Undisturbed()
         algo = _config(num_learners=2, num_env_runners=2, num_engines=1).build_algo()
         rewards = [_step(algo)]
@@ -134,7 +134,7 @@ def _saves(directory: Path) -> list[Path]:
 
 def _train_and_save(directory: Path) -> None:
     """Go on from the last save, and save and print every step, until killed."""
-    with _ray():
+    with local_ray():
         algo = _config(num_learners=1, num_env_runners=1, num_engines=1).build_algo()
         if saved := _saves(directory):
             algo.restore_from_path(str(saved[-1]))
@@ -154,7 +154,7 @@ def node_rows(scratch: Path) -> Iterator[FaultRow]:
     Args:
         scratch: An empty directory, for a save.
     """
-    with _ray():
+    with local_ray():
         began = time.monotonic()
         undisturbed = _Undisturbed()
         expected = undisturbed.rewards(5)
@@ -166,10 +166,10 @@ def node_rows(scratch: Path) -> Iterator[FaultRow]:
 
 def _node_with_room(expected: list[float], step_seconds: float) -> FaultRow:
     row = FaultRow("one of two machines, with room on the other", runs=1)
-    with _two_nodes() as (cluster, second), _watching() as noticed:
+    with two_nodes() as (cluster, second), _watching() as noticed:
         began = time.monotonic()
         # As long as the room is held, one of the runners does not fit beside the rest.
-        held = _hold(cluster, 0.9)
+        held = hold_room(cluster, 0.9)
         config = _config(num_learners=0, num_env_runners=2, num_engines=1, runner_cpus=0.7)
         algo = config.build_algo()
         ray.kill(held)
@@ -190,9 +190,10 @@ def _node_with_room(expected: list[float], step_seconds: float) -> FaultRow:
 def _node_without_room(expected: list[float], scratch: Path) -> FaultRow:
     """One clear error; then the save goes on with what is left."""
     row = FaultRow("one of two machines, without room on the other", runs=1)
-    with _two_nodes() as (cluster, second), _watching() as noticed:
+    with two_nodes() as (cluster, second), _watching() as noticed:
         began = time.monotonic()
-        held = _hold(cluster, 0.5)  # beside a learner, an env runner and the engine: all there is
+        # Beside a learner, an env runner and the engine, all that there is.
+        held = hold_room(cluster, 0.5)
         config = _config(num_learners=2, num_env_runners=1, num_engines=1, learner_cpus=1.0)
         algo = config.fault_tolerance(init_timeout_s=_NODE_INIT_TIMEOUT).build_algo()
         rewards = [_step(algo), _step(algo)]
@@ -367,47 +368,6 @@ def _watching() -> Iterator[list[float]]:
     finally:
         for logger in loggers:
             logger.removeHandler(handler)
-
-
-@contextlib.contextmanager
-def _ray() -> Iterator[None]:
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-@contextlib.contextmanager
-def _two_nodes() -> Iterator[tuple[Cluster, Any]]:
-    """Start simulated machines of two CPUs and of one, and connect to the first."""
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 2, "include_dashboard": False},
-    )
-    node = cluster.add_node(num_cpus=1)
-    ray.init(address=cluster.address, log_to_driver=False)
-    cluster.wait_for_nodes()
-    try:
-        yield cluster, node
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-
-
-def _hold(cluster: Cluster, cpus: float) -> Any:
-    """Return an actor on the first machine that keeps some of its CPUs from others."""
-    place = NodeAffinitySchedulingStrategy(cluster.head_node.node_id, soft=False)
-    held = ray.remote(_Room).options(num_cpus=cpus, scheduling_strategy=place).remote()
-    ray.get(held.ready.remote())
-    return held
-
-
-class _Room:
-    """Does nothing."""
-
-    def ready(self) -> None:
-        """Return once it is there."""
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from torch import Tensor
 from transformers import AutoConfig
@@ -127,10 +127,6 @@ def assemble(
         settings: Any = {"adapter_config": peft_config, "in_flight": is_asynchronous(config)}
         runner.run(push_weights(rollout_engine, weights, version=version, **settings))
 
-    def rest() -> None:
-        if config.engine.sleep:
-            runner.run(cast("Any", rollout_engine).sleep())
-
     sampler = PlanSampler(
         play=lambda requests: runner.run(train_engine.execute_requests(requests)),
         push=push,
@@ -138,7 +134,7 @@ def assemble(
         seed=config.seed,
         max_failure_share=config.rollout.max_failure_share,
         adapters=roles.learns,
-        rest=rest,
+        rest=lambda: let_sleep(config, rollout_engine, runner),
     )
     return Parts(
         sampler=sampler,
@@ -154,6 +150,18 @@ def assemble(
         tokenizer=tokenizer,
         has_adapters=spec.lora_rank > 0,
     )
+
+
+def let_sleep(config: TrainerConfig, engine: Any, runner: asyncio.Runner | LoopThread) -> None:
+    """Let a rollout engine that shares its GPU with the learner leave it the memory.
+
+    Args:
+        config: Says whether it does.
+        engine: vLLM's, where it does.
+        runner: Of the engine's event loop.
+    """
+    if config.engine.sleep:
+        runner.run(engine.sleep())
 
 
 def choose_sampler(config: TrainerConfig, parts: Parts, progress: Progress) -> Sampler:

@@ -276,9 +276,11 @@ class VLLMEngine:
     async def _sample(self, prompt_ids: tuple[int, ...], params: VLLMSamplingParams) -> Completion:
         """Sample on the engine's loop, with the newest adapter where there are adapters."""
         if self._adapters is None:
-            return self._completion(await self._output(prompt_ids, params), None)
+            output = await self._output(prompt_ids, params)
+            return _completion(output, self._tokenizer, None, self._version)
         async with self._adapters.newest() as (adapter, version):
-            return self._completion(await self._output(prompt_ids, params, adapter), version)
+            output = await self._output(prompt_ids, params, adapter)
+            return _completion(output, self._tokenizer, version, self._version)
 
     async def _output(
         self, prompt_ids: tuple[int, ...], params: VLLMSamplingParams, adapter: Any = None
@@ -298,33 +300,6 @@ class VLLMEngine:
         if final is None or not final.finished:
             raise EngineError("vLLM gave a completion up; the engine was stopped meanwhile")
         return final.outputs[0]
-
-    def _completion(self, output: CompletionOutput, version: int | None) -> Completion:
-        """Check what vLLM returned and put it into our record; `version` is an adapter's."""
-        token_ids = tuple(output.token_ids)
-        finish = output.finish_reason
-        if finish not in ("stop", "length"):
-            raise EngineError(f"vLLM gave a completion up: finish_reason {finish!r}")
-        steps: Any = output.logprobs or []  # one mapping for each id, of that id alone
-        logprobs = tuple(step[token].logprob for token, step in zip(token_ids, steps, strict=True))
-        if not all(map(math.isfinite, logprobs)):
-            raise EngineError(
-                "vLLM's logprobs are not finite numbers; the weights "
-                f"(version {self._version}) or the dtype are broken"
-            )
-        spans = tuple(
-            VersionSpan(span.start, span.end, int(span.version))
-            for span in output.weight_versions or ()
-        )
-        first = version if version is not None else spans[0].weights_version if spans else 0
-        return Completion(
-            text=completion_text(self._tokenizer, token_ids, finish),
-            finish_reason=finish,
-            token_ids=token_ids,
-            logprobs=logprobs,
-            weights_version=first,
-            version_spans=spans if version is None and len(spans) > 1 else (),
-        )
 
     async def _exchange(self, path: Path, version: int, in_flight: bool) -> None:
         """Pause, load, label, go on; on the engine's loop."""
@@ -377,3 +352,43 @@ async def _within(
 ) -> _Result:
     async with context:
         return await work(*arguments)
+
+
+def _completion(
+    output: CompletionOutput, tokenizer: Any, version: int | None, newest: int
+) -> Completion:
+    """Check what vLLM returned and put it into our record.
+
+    Args:
+        output: Of one prompt.
+        tokenizer: Decodes it.
+        version: The adapter's that sampled; None where there are none.
+        newest: Version of the weights that were loaded last.
+
+    Raises:
+        EngineError: vLLM did not sample it to its end, or a logprob is not finite.
+    """
+    token_ids = tuple(output.token_ids)
+    finish = output.finish_reason
+    if finish not in ("stop", "length"):
+        raise EngineError(f"vLLM gave a completion up: finish_reason {finish!r}")
+    steps: Any = output.logprobs or []  # one mapping for each id, of that id alone
+    logprobs = tuple(step[token].logprob for token, step in zip(token_ids, steps, strict=True))
+    if not all(map(math.isfinite, logprobs)):
+        raise EngineError(
+            "vLLM's logprobs are not finite numbers; the weights "
+            f"(version {newest}) or the dtype are broken"
+        )
+    spans = tuple(
+        VersionSpan(span.start, span.end, int(span.version))
+        for span in output.weight_versions or ()
+    )
+    first = version if version is not None else spans[0].weights_version if spans else 0
+    return Completion(
+        text=completion_text(tokenizer, token_ids, finish),
+        finish_reason=finish,
+        token_ids=token_ids,
+        logprobs=logprobs,
+        weights_version=first,
+        version_spans=spans if version is None and len(spans) > 1 else (),
+    )

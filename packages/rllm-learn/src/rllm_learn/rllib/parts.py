@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from torch import Tensor
@@ -19,6 +19,7 @@ from rllm_learn.assembly import (
     check_engine,
     context_length,
     engine_arguments,
+    let_sleep,
     policy_engine,
     publishes_adapters,
 )
@@ -121,8 +122,7 @@ class RLlibParts:
 
     def rest(self) -> None:
         """Let engines that share their GPUs with learners leave them the memory."""
-        if self._settings.engine.sleep:
-            self._pushing.run(cast("Any", self._engine).sleep())
+        let_sleep(self._settings, self._engine, self._pushing)
 
     def close(self) -> None:
         """End engines; RLlib ends runners and learners."""
