@@ -314,6 +314,7 @@ def test_processes_that_hang_are_found_within_a_bound_and_cost_nothing_but_time(
     assert "rollout engine 0 hangs: no answer to a ping" in messages
 
 
+@pytest.mark.slow
 def test_an_update_is_made_once_also_when_its_learner_is_lost_before_it_is_published(
     cluster: None, tmp_path: Path
 ) -> None:
