@@ -81,8 +81,8 @@ TASKS = {
             "learner.learning_rate=1e-3",
         ),
         ppo=("algorithm.critic_learning_rate=3e-3",),
-        threshold=0.45,
-        steps=12,
+        threshold=0.5,
+        steps=16,
     ),
 }
 

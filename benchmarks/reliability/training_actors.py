@@ -27,6 +27,8 @@ from rllm_learn.rllib import GRPOConfig
 from rllm_learn.rllib.readiness import StartError
 
 HANG_TIMEOUT = 5.0
+LEARNING_RATE = 3e-4
+"""So low that rewards are still neither 0 nor 1 after 140 steps: equal ones mean something."""
 _MARGIN = 16.0
 """Seconds beside `HANG_TIMEOUT` that finding a loss may take: 5 between looks, 1 for a second look,
 10 until Ray has ended the process."""
@@ -296,7 +298,7 @@ def _config(
         .env_runners(num_env_runners=num_env_runners, num_cpus_per_env_runner=runner_cpus)
         .engine(num_engines=num_engines, num_cpus=0.25)
         .learners(num_learners=num_learners, num_cpus_per_learner=learner_cpus)
-        .training(lr=3e-3, tasks_per_step=4, group_size=4)
+        .training(lr=LEARNING_RATE, tasks_per_step=4, group_size=4)
         .evaluation(evaluation_duration=8)
         .fault_tolerance(hang_timeout_s=HANG_TIMEOUT, init_timeout_s=_INIT_TIMEOUT)
     )

@@ -32,7 +32,7 @@ def main() -> None:
     """Print or write the table; exit code 1 where a row does not hold."""
     parser = argparse.ArgumentParser(description="Training under faults.")
     parser.add_argument("--moments", type=int, default=100, help="kill -9 of `rllm train`")
-    parser.add_argument("--times", type=int, default=3, help="losses of each kind of actor")
+    parser.add_argument("--times", type=int, default=17, help="losses of each kind of actor")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=PARTS, action="append")
     parser.add_argument("--write", type=Path, metavar="FILE", help="document to put the table in")

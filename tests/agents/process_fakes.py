@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from rllm_envs import BaseEnv
@@ -79,3 +81,52 @@ TROUBLES: dict[str, Any] = {
     "hang": lambda: time.sleep(600.0),
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
 }
+
+
+class PlacedEnv(BaseEnv):
+    """Says which process it is in; the task says what else it does in its one step.
+
+    `seconds`: it waits so long. `marks`: a directory in which it makes a file when it begins and
+    when it is closed. `kill_once`: a file; its process dies where that is not there yet. `hang`:
+    it never gives the event loop back. `lock`: its info holds what cannot be sent.
+    """
+
+    blocking = False
+
+    def __init__(self, task: dict[str, Any]) -> None:
+        self.task = task
+
+    @staticmethod
+    def from_dict(info: dict[str, Any]) -> PlacedEnv:
+        return PlacedEnv(info)
+
+    async def reset(self) -> Any:  # type: ignore[override]
+        self._mark("begun")
+        return "start", {}
+
+    async def step(self, action: Any) -> Any:  # type: ignore[override]
+        await asyncio.sleep(self.task.get("seconds", 0.0))
+        mark = self.task.get("kill_once")
+        if mark is not None and not Path(mark).exists():
+            Path(mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.task.get("hang"):
+            time.sleep(600.0)
+        info: dict[str, Any] = {"pid": os.getpid()}
+        if self.task.get("lock"):
+            info["lock"] = threading.Lock()
+        return "end", float(action), True, info
+
+    async def close(self) -> None:  # type: ignore[override]
+        self._mark("closed")
+
+    def _mark(self, what: str) -> None:
+        if "marks" in self.task:
+            Path(self.task["marks"], f"{what}-{self.task['name']}").touch()
+
+
+class UnwillingText(str):
+    """A text that no other process can read."""
+
+    def __reduce__(self) -> Any:
+        return _raise, (ValueError("not here"),)

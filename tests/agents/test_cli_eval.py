@@ -225,6 +225,8 @@ def test_a_data_file_with_a_broken_row_names_the_row(tmp_path: Path) -> None:
         (["env.kwargs.max_turn=2"], "did you mean 'max_turns'?"),
         (["torch_threads=0"], "torch_threads must be at least 1"),
         (["n_parallel_agents=0", "policy=oracle"], "n_parallel_agents must be at least 1"),
+        (["n_processes=-1", "policy=oracle"], "n_processes must be at least 1, got -1"),
+        (["n_processes=2"], "each process would load the model"),
     ],
 )
 def test_a_mistake_gives_one_line_and_leaves_nothing_behind(

@@ -55,6 +55,16 @@ def test_a_model_directory_gives_the_tokenizer_and_the_server_its_length(tmp_pat
     assert "no tokenizer here" not in result.output
 
 
+def test_two_processes_with_the_models_tokenizer_ask_the_server(tmp_path: Path) -> None:
+    with FakeServer("no", models=("tiny",), max_model_len=400) as server:
+        result = run(server, tmp_path, "model=tiny", "n_processes=2")
+        # Each looks once whether the server returns token ids.
+        assert (len(server.completions), len(server.posts)) == (9, 11)
+    summary = summary_of(result, tmp_path)
+    assert (summary["num_episodes"], summary["num_failed"]) == (3, 0)
+    assert summary["mean_response_tokens"] == 9  # three turns of n, o and the stop token
+
+
 def test_the_servers_name_of_the_model_may_differ_from_the_directory(tmp_path: Path) -> None:
     with FakeServer("no", models=("served", "other"), max_model_len=400) as server:
         result = run(server, tmp_path, "model=tiny", "engine.model=served")

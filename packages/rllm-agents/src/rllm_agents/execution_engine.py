@@ -13,6 +13,7 @@ from rllm_agents.argument_checks import check_count, check_fits
 from rllm_agents.call_threads import EnvThreads
 from rllm_agents.env_maker import EnvMaker
 from rllm_agents.episode_places import EpisodePlaces
+from rllm_agents.episode_processes import EpisodeProcesses
 from rllm_agents.errors import EngineError, UserError
 from rllm_agents.limits import RolloutLimits
 from rllm_agents.lockstep import Lockstep
@@ -21,10 +22,17 @@ from rllm_agents.player import EpisodePlayer, PlayEpisode
 from rllm_agents.renderer import ChatTokenizer, Renderer
 from rllm_agents.retries import Retries
 from rllm_agents.rollout import RolloutSetting, run_episode
+from rllm_agents.rollout_engines import find_engine
 from rllm_agents.rollout_engines.base import RolloutEngine
 from rllm_agents.rollout_requests import RolloutRequest, requests_of, run_requests
 from rllm_agents.run_progress import RunCounter, RunProgress
 from rllm_agents.types import CUT_OFF, Episode, SamplingParams
+
+_NOT_SENT = (
+    "rollout_engine", "n_parallel_agents", "overlong_filter", "lockstep", "n_processes",
+    "on_episode",
+)  # fmt: skip
+"""Arguments that are this process' own where others play the episodes."""
 
 
 class AgentExecutionEngine:
@@ -78,6 +86,10 @@ class AgentExecutionEngine:
         gamma: Discount of `Step.mc_return`, in [0, 1].
         lockstep: Sample in rounds, for which all episodes in flight wait at each turn, so that
             batches and sampled tokens do not depend on how long environments take; see `Lockstep`.
+        n_processes: How many further processes play the episodes, each with agents, environments
+            and a rollout engine of its own; 0: this one does. For environments that cost time, and
+            an engine that is a server or a script. Classes must then lie in modules, and what
+            arguments, tasks and infos hold must be such as `pickle` can send.
         on_episode: Called with every Episode as it ends, for progress displays.
 
     Raises:
@@ -112,8 +124,10 @@ class AgentExecutionEngine:
         retry_backoff: float = 0.5,
         gamma: float = 1.0,
         lockstep: bool = False,
+        n_processes: int = 0,
         on_episode: Callable[[Episode], None] | None = None,
     ) -> None:
+        given = {name: value for name, value in locals().items() if name != "self"}
         check_count("n_parallel_agents", n_parallel_agents)
         if not 0.0 <= gamma <= 1.0:
             raise UserError(f"gamma must be in [0, 1], got {gamma!r}")
@@ -126,6 +140,7 @@ class AgentExecutionEngine:
             trajectory_timeout_seconds=trajectory_timeout,
             call_timeout_seconds=call_timeout,
         )
+        self._processes = _processes_of(given, limits)
         agent_args, env_args = dict(agent_args or {}), dict(env_args or {})
         _check_classes(agent_class, agent_args, env_class)
         self._env_maker = EnvMaker(env_class, env_args, isolation, limits)
@@ -233,7 +248,7 @@ class AgentExecutionEngine:
         """
         if self._is_closed:
             raise EngineError("this AgentExecutionEngine is closed; make a new one")
-        async with self._playing() as plain:
+        async with self.playing() as plain:
             with self._counter.counting(len(requests), plain) as play:
                 in_turn = self._places.in_turn(requests, self._in_rounds(play))
                 stream = run_requests(requests, in_turn, self._n_parallel_agents)
@@ -250,8 +265,10 @@ class AgentExecutionEngine:
         if self._on_episode is not None:
             self._on_episode(episode)
 
-    def _playing(self) -> AbstractAsyncContextManager[PlayEpisode]:
-        """What plays one request, for as long as the block lasts."""
+    def playing(self) -> AbstractAsyncContextManager[PlayEpisode]:
+        """What plays one request, uncounted and at once, for as long as the block lasts."""
+        if self._processes is not None:
+            return self._processes.playing()
         if self._player is not None:
             return self._player.playing(self._setting, self._env_args)
         return contextlib.nullcontext(lambda request: run_episode(request, self._setting))
@@ -264,6 +281,8 @@ class AgentExecutionEngine:
         if self._is_closed:
             return
         self._is_closed = True
+        if self._processes is not None:
+            self._processes.close()
         self._env_maker.close()
         self._setting.threads.close()
         if self._owned_engine is not None:
@@ -281,6 +300,33 @@ class AgentExecutionEngine:
     ) -> None:
         """Close the engine."""
         self.close()
+
+
+def _processes_of(given: Mapping[str, Any], limits: RolloutLimits) -> EpisodeProcesses | None:
+    """Return the processes that `n_processes` of the engine's arguments asks for, if any."""
+    if not given["n_processes"]:
+        return None
+    if given["rollout_engine"] is not None:
+        raise UserError(
+            "n_processes: each process makes its own rollout engine; give engine_name= and "
+            "rollout_engine_args= in place of rollout_engine="
+        )
+    entry = find_engine(given["engine_name"])
+    if entry.takes_model and not entry.is_remote:
+        raise UserError(
+            "n_processes: each process would load the model of "
+            f"engine_name={given['engine_name']!r}; let `rllm serve` or `vllm serve` have it, and "
+            'use engine_name="openai"'
+        )
+    if isinstance(given["agent_class"], EpisodePlayer):
+        raise UserError(
+            f"n_processes does nothing for {type(given['agent_class']).__name__}, which plays "
+            "episodes itself; leave it out"
+        )
+    if given["lockstep"]:
+        raise UserError("lockstep needs all episodes in one process; leave n_processes out")
+    sent = {name: value for name, value in given.items() if name not in _NOT_SENT}
+    return EpisodeProcesses(sent, given["n_processes"], given["retry_limit"], limits)
 
 
 def _check_classes(agent_class: Any, agent_args: Mapping[str, Any], env_class: Any) -> None:

@@ -120,6 +120,23 @@ def _end_of(outcome: Outcome | None) -> tuple[TerminationReason, EpisodeFailure 
     return reason, error
 
 
+def unplayed_episode(request: RolloutRequest, failure: EpisodeFailure) -> Episode:
+    """Return the Episode of a request of which nothing is left but why it failed."""
+    figures = (
+        "num_steps", "prompt_tokens", "response_tokens", "llm_seconds", "env_seconds",
+        "total_seconds",
+    )  # fmt: skip
+    return Episode(
+        id=request.id,
+        task=request.task,
+        termination_reason=failure.reason,
+        trajectories=[Trajectory(task=request.task, reward=None)],
+        metrics={**dict.fromkeys(figures, 0.0), "attempts": 1.0},
+        info=failure_info(failure, None),
+        error=str(failure),
+    )
+
+
 class _Play:
     """The loop of one episode and what it has gathered so far."""
 

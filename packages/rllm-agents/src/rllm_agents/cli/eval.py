@@ -281,6 +281,7 @@ def make_engine(
         "env_args": env_args,
         "max_steps": settings.max_steps,
         "n_parallel_agents": settings.n_parallel_agents,
+        "n_processes": settings.n_processes,
         "isolation": settings.isolation,
         "step_timeout": settings.step_timeout,
         "call_timeout": settings.call_timeout,

@@ -20,6 +20,7 @@ CHANGEABLE = (
     "samples_per_task",
     "run_dir",
     "n_parallel_agents",
+    "n_processes",
     "isolation",
     "step_timeout",
     "call_timeout",

@@ -113,6 +113,9 @@ class EvalSettings:
     """Most turns of an episode; the environment usually ends it before."""
     n_parallel_agents: int = 256
     """Most episodes in flight."""
+    n_processes: int = 0
+    """Further processes that play the episodes, of engine=openai or policy=oracle: for environments
+    that cost more time than one core has; 0: this process plays."""
     isolation: str = "thread"
     """thread, or process for environments that may hang or crash: each plays in a process of its
     own, which is killed and replaced."""

@@ -3,13 +3,12 @@
 import contextlib
 import os
 import select
-import signal
 import subprocess
-import sys
 import time
 from typing import Any
 
 from rllm_envs.errors import EnvProcessError
+from rllm_envs.vector.child_process import ChildProcess
 from rllm_envs.vector.wire import decode_line, encode_line
 
 START_LIMIT_SECONDS = 120.0
@@ -49,45 +48,26 @@ class EnvProcess:
     """Longest answer that is read; a longer one fails its call."""
 
     def __init__(self) -> None:
-        if os.name != "posix":
-            raise EnvProcessError(f"processes of their own need Linux or macOS, not {os.name}")
-        self._owner = os.getpid()
         self._has_answered = False
         self._owes_answer = False
-        # Never written: the child ends when this end closes.
-        lifeline, self._lifeline = os.pipe()
-        # The child finds exactly the modules that this process finds.
-        paths = [path or os.getcwd() for path in sys.path]
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "rllm_envs.vector.process_worker", str(lifeline)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                bufsize=0,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-                pass_fds=(lifeline,),
-                # Ctrl-C is for the parent. The child leads a group that is killed as a whole.
-                start_new_session=True,
-            )
-        except OSError as error:
-            os.close(self._lifeline)
-            raise EnvProcessError(f"cannot start {sys.executable}: {error}") from error
-        finally:
-            os.close(lifeline)
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._requests = self._process.stdin.fileno()
-        self._replies = self._process.stdout.fileno()
+        self._child = ChildProcess(
+            "rllm_envs.vector.process_worker", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        popen = self._child.popen
+        assert popen.stdin is not None and popen.stdout is not None
+        self._requests = popen.stdin.fileno()
+        self._replies = popen.stdout.fileno()
         os.set_blocking(self._requests, False)
 
     @property
     def pid(self) -> int:
         """Id of the process."""
-        return self._process.pid
+        return self._child.pid
 
     @property
     def is_usable(self) -> bool:
         """Whether the process lives and owes no answer."""
-        return not self._owes_answer and self._lifeline >= 0 and self._process.poll() is None
+        return not self._owes_answer and self._child.is_alive
 
     def ask(self, request: dict[str, Any], limit_seconds: float | None = None) -> Any:
         """Send a request of ``process_worker`` and return its answer.
@@ -113,7 +93,7 @@ class EnvProcess:
 
     def close(self) -> None:
         """Close the environment if it can be done soon, end the process, and release its pipes."""
-        if self._owner != os.getpid():
+        if not self._child.is_mine:
             # A forked copy of this object: the process belongs to the original.
             return
         if self._has_answered and self.is_usable:
@@ -123,22 +103,11 @@ class EnvProcess:
 
     def end(self) -> None:
         """End the process and all that it started; a call that waits for it fails at once."""
-        # The group of a process that was waited for may be another one's by now.
-        if self._process.returncode is None and self._owner == os.getpid():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        self._child.end()
 
     def kill(self) -> None:
         """End the process and release its pipes."""
-        self.end()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        if self._lifeline >= 0:
-            os.close(self._lifeline)
-            self._lifeline = -1
+        self._child.kill()
 
     def _exchange(self, line: bytes, limit_seconds: float | None) -> Any:
         end = None if limit_seconds is None else time.monotonic() + limit_seconds
@@ -149,7 +118,7 @@ class EnvProcess:
         except TimeoutError:
             raise EnvHungError(f"took longer than {limit_seconds:g} s, killed") from None
         except OSError:
-            raise EnvProcessError(self._death()) from None
+            raise EnvProcessError(f"the environment's process {self._child.ending()}") from None
         self._owes_answer = False
         if "error" in reply:
             kinds, message = reply["error"]
@@ -177,18 +146,6 @@ class EnvProcess:
             # The child writes one line for each request and nothing else.
             if part.endswith(b"\n"):
                 return b"".join(parts)
-
-    def _death(self) -> str:
-        try:
-            code = self._process.wait(timeout=CLOSE_LIMIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            return "the environment's process closed its pipes"
-        if code >= 0:
-            return f"the environment's process ended with exit code {code}"
-        try:
-            return f"the environment's process was ended by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"the environment's process was ended by signal {-code}"
 
 
 def _await(descriptor: int, event: int, end: float | None) -> None:

@@ -23,8 +23,6 @@ even where the environment never gives the interpreter back.
 """
 
 import asyncio
-import contextlib
-import fcntl
 import importlib
 import inspect
 import os
@@ -36,12 +34,13 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
+from rllm_envs.vector.child_process import end_with
 from rllm_envs.vector.wire import decode_line, encode_line
 
 
 def main() -> None:
     """Answer requests until told to close, or until standard input closes."""
-    _end_with(int(sys.argv[1]))
+    end_with(int(sys.argv[1]))
     requests, replies = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
@@ -120,15 +119,6 @@ def _text_of(error: BaseException) -> str:
         return str(error)[:2000]
     except BaseException:
         return "its text cannot be shown"
-
-
-def _end_with(lifeline: int) -> None:
-    async_flag = getattr(os, "O_ASYNC", getattr(fcntl, "FASYNC", 0))
-    with contextlib.suppress(OSError):
-        # The default action of SIGIO ends each process of the group. The parent leads another one.
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | async_flag)
 
 
 def _read(descriptor: int, lines: "queue.SimpleQueue[bytes]") -> None:
