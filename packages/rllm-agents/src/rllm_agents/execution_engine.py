@@ -127,7 +127,7 @@ class AgentExecutionEngine:
         n_processes: int = 0,
         on_episode: Callable[[Episode], None] | None = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name != "self"}
+        given = {k: v for k, v in locals().items() if k != "self"}  # before there are others
         check_count("n_parallel_agents", n_parallel_agents)
         if not 0.0 <= gamma <= 1.0:
             raise UserError(f"gamma must be in [0, 1], got {gamma!r}")

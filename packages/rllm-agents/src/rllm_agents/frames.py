@@ -1,4 +1,8 @@
-"""Python values as frames of bytes, between a process and those that it has started."""
+"""Python values as frames of bytes, between a process and those that it has started.
+
+Reading a pickle does what it says, so frames are read of one's own processes only, which run the
+same environments and agents as this one would.
+"""
 
 from __future__ import annotations
 
