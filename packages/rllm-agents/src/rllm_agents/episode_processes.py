@@ -29,6 +29,7 @@ from rllm_agents.player import PlayEpisode
 from rllm_agents.rollout import unplayed_episode
 from rllm_agents.rollout_requests import RolloutRequest
 from rllm_agents.types import Episode, TerminationReason
+from rllm_envs.errors import EnvProcessError
 from rllm_envs.vector.child_process import ChildProcess
 
 START_SECONDS = 120.0
@@ -74,7 +75,7 @@ class EpisodeProcesses:
         most = math.inf if seconds is None else seconds + limits.close_timeout_seconds
         self._seconds = most + margin_seconds
         self._processes: list[_Process | None] = [None] * num_processes
-        self._has_started = False
+        self._has_started = threading.Event()  # any of them, ever
         self._is_closed = False
 
     @asynccontextmanager
@@ -94,19 +95,16 @@ class EpisodeProcesses:
         """
         lost: list[str] = []
         while True:
-            process = self._least_busy()
             try:
-                episode = await process.play(request)
-            except ProcessLostError as error:
-                self._has_started |= process.has_started
-                if not self._has_started:  # nor would another one
+                episode = await self._least_busy().play(request)
+            except (ProcessLostError, EnvProcessError) as error:
+                if not self._has_started.is_set():  # nor would another one
                     raise EngineError(str(error)) from error
                 lost.append(str(error))
                 if len(lost) < self._max_attempts:
                     continue
                 failure = EpisodeFailure(TerminationReason.ENV_EXIT, str(error))
                 return _with_losses(unplayed_episode(request, failure), lost[:-1])
-            self._has_started = True
             return _with_losses(episode, lost)
 
     def close(self) -> None:
@@ -120,14 +118,18 @@ class EpisodeProcesses:
             process.close(max(0.0, end - time.monotonic()))
 
     def _least_busy(self) -> _Process:
-        """Return a process, started where there are fewer than asked for."""
+        """Return a process, started where there are fewer than asked for.
+
+        Raises:
+            EnvProcessError: It cannot be started.
+        """
         if self._is_closed:
             raise EngineError("this AgentExecutionEngine is closed; make a new one")
         for place, process in enumerate(self._processes):
             if process is None or process.is_lost:
                 if process is not None:
                     process.close(0.0)
-                self._processes[place] = _Process(self._setup)
+                self._processes[place] = _Process(self._setup, self._has_started)
         living = [process for process in self._processes if process is not None]
         return min(living, key=lambda process: process.num_playing)
 
@@ -152,7 +154,7 @@ class _Order:
 class _Process:
     """A process, what it plays, and the two threads that talk to it."""
 
-    def __init__(self, setup: bytes) -> None:
+    def __init__(self, setup: bytes, has_started: threading.Event) -> None:
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._child = ChildProcess(
@@ -162,6 +164,7 @@ class _Process:
             )
         self._begun = time.monotonic()
         self._started: float | None = None
+        self._has_started = has_started
         self._lock = threading.Lock()
         self._orders: dict[int, _Order] = {}
         self._numbers = itertools.count()
@@ -180,11 +183,6 @@ class _Process:
     def is_lost(self) -> bool:
         """Whether it has ended, or hung and was killed."""
         return self._ending is not None
-
-    @property
-    def has_started(self) -> bool:
-        """Whether it has made its engine."""
-        return self._started is not None
 
     @property
     def num_playing(self) -> int:
@@ -288,6 +286,7 @@ class _Process:
                 if refusal is not None:
                     raise EngineError(refusal)
                 self._started = time.monotonic()
+                self._has_started.set()
                 while True:
                     self._deliver(_value(answers))
             except (EOFError, OSError):
