@@ -258,23 +258,14 @@ def table(figures: list[dict[str, Any]]) -> Table:
     rows = []
     for row in figures:
         laps, parallel = row["laps"], row["parallel"]
-        rows.append(
-            (
-                str(parallel),
-                str(len(laps)),
-                with_range([lap["ratio"] for lap in laps], ".2f"),
-                with_range([lap["cpu_ratio"] for lap in laps], ".2f"),
-                with_range(
-                    [lap["tokens"] / lap["wall_seconds"]["rollouts"] for lap in laps], ".0f"
-                ),
-                *(
-                    with_range(
-                        [1e3 * lap["driver_cpu_seconds"][side] / parallel for lap in laps], ".1f"
-                    )
-                    for side in ("rollouts", "replay")
-                ),
-            )
+        rates = [lap["tokens"] / lap["wall_seconds"]["rollouts"] for lap in laps]
+        drivers = (
+            [1e3 * lap["driver_cpu_seconds"][side] / parallel for lap in laps]
+            for side in ("rollouts", "replay")
         )
+        cells = [with_range([lap[key] for lap in laps], ".2f") for key in ("ratio", "cpu_ratio")]
+        cells += [with_range(rates, ".0f"), *(with_range(spent, ".1f") for spent in drivers)]
+        rows.append((str(parallel), str(len(laps)), *cells))
     return Table.of(columns, rows)
 
 
