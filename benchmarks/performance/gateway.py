@@ -5,8 +5,9 @@ over loopback, checks of the request, the chat template, the record. "In process
 does without a gateway: render, ask, record. Conversations of one turn, and of twenty that grow by
 60 tokens a turn. Client and server share the process, and both are in the CPU time.
 
-Run it with `OMP_NUM_THREADS=1 uv run --with openai python benchmarks/performance/gateway.py --write`;
-without the `openai` package its client is left out.
+Without the `openai` package its client is left out.
+
+    OMP_NUM_THREADS=1 uv run --with openai python benchmarks/performance/gateway.py --write
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 One thread, float32, all parameters, GRPO. Rows: our learner as it is (packed, one attention call a
 sequence); the same learner without packing (sorted, padded to an area); a plain loop that pads the
-whole batch to its longest sequence and cuts it into rows of 8, as trainers do that do not pack. Laps
-take turns; the table has medians and ranges over laps, those of ratios within a lap.
+whole batch to its longest sequence and cuts it into rows of 8, as trainers do that do not pack.
+Laps take turns; the table has medians and ranges over laps, those of ratios within a lap.
 """
 
 from __future__ import annotations

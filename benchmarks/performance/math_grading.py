@@ -5,7 +5,8 @@ value (wrong) and against another spelling of its value (right). Nothing is aske
 remembered verdict helps; our grader has read the references of the mixture before the clock starts,
 as an environment does at `reset`. Every verdict is checked, and the wrong ones are counted. Seconds
 are CPU seconds where one thread does the work, and wall-clock where processes do. Each lap is a
-process of its own, as both remember what they have seen; the table has medians and ranges over laps.
+process of its own, as both remember what they have seen; the table has medians and ranges over
+laps.
 
 Run it with `RLLM_DATA_DIR=... uv run python benchmarks/performance/math_grading.py --write`. A lap
 takes a minute or two.

@@ -6,8 +6,8 @@ CPU seconds of one thread in float32, all parameters of a random Qwen3, 8 tasks 
 same token ids on each side. "spread": log-normal lengths (mean 200, 99th percentile 1,500);
 "short": 64 tokens each. Each side is a process of its own, which gives its peak of memory too; laps
 take turns, and the table has medians and ranges over laps, those of ratios within a lap. TRL is
-installed with uv into an environment of its own, with our versions of torch and transformers, and is
-given several numbers of rows in a pass to choose from.
+installed with uv into an environment of its own, with our versions of torch and transformers, and
+is given several numbers of rows in a pass to choose from.
 
 All sides that take one optimizer step must apply the same gradient, or the script fails.
 """

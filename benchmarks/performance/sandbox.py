@@ -96,7 +96,7 @@ def table(figures: dict[str, dict[str, Any]]) -> Table:
     for name, row in figures.items():
         # bubblewrap starts the process itself, so that its time is not seen.
         unseen = name == "`bwrap`"
-        cpu = "–" if unseen else f"{1000 * statistics.median(row['cpu_seconds']):.1f}"
+        cpu = "not seen" if unseen else f"{1000 * statistics.median(row['cpu_seconds']):.1f}"
         timed = (median_and_95(row[key]) for key in ("print_seconds", "inverse_seconds"))
         title = f"{name} (the default)" if name == DEFAULT else name
         rows.append((title, cpu, *timed, f"{row['per_second']:.0f}"))

@@ -9,7 +9,8 @@
    each action as its completion ends and completes each observation as it is received.
 3. Seconds until pools are made and reset for the first time.
 
-Laps of both sides take turns; tables have medians and ranges over laps, those of ratios within a lap.
+Laps of both sides take turns; tables have medians and ranges over laps, those of ratios within a
+lap.
 
 Run it with `OMP_NUM_THREADS=1 uv run python benchmarks/performance/vector_envs.py --write`.
 """
