@@ -71,7 +71,7 @@ def with_quartiles(values: Sequence[float], form: str) -> str:
     """
     if len(values) == 1:
         return format(values[0], form)
-    low, middle, high = quantiles(values, n=4)
+    low, middle, high = quantiles(values, n=4, method="inclusive")
     return _spread(middle, low, high, form, len(values))
 
 

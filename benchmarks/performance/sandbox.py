@@ -9,6 +9,7 @@ NumPy inverse (median and 95th percentile, one at a time), and runs per second f
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import resource
 import statistics
@@ -118,7 +119,7 @@ def times(run: Run, code: str, count: int) -> tuple[list[float], list[float]]:
 def median_and_95(seconds: list[float]) -> str:
     """Return median and 95th percentile in milliseconds."""
     ordered = sorted(1000 * value for value in seconds)
-    return f"{statistics.median(ordered):.0f} / {ordered[int(0.95 * (len(ordered) - 1))]:.0f}"
+    return f"{statistics.median(ordered):.0f} / {ordered[math.ceil(0.95 * len(ordered)) - 1]:.0f}"
 
 
 def per_second(run: Run, count: int) -> float:
