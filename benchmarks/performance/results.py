@@ -94,6 +94,7 @@ def write_result(
     figures: Any,
     tables: Mapping[str, Table],
     versions: Mapping[str, str] | None = None,
+    folder: Path = RESULTS,
 ) -> Path:
     """Write a result file and return its place.
 
@@ -103,9 +104,10 @@ def write_result(
         figures: What came out, lap by lap: objects, lists, text and numbers.
         tables: The same as pages show it, by short keys.
         versions: Of the packages that matter, by name; Python's own is always there.
+        folder: Where the file goes.
     """
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{name}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
     content = {
         "name": name,
         "command": command(),
