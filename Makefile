@@ -40,10 +40,11 @@ test-gymnasium:  ## Every environment on each supported Gymnasium, from wheels i
 wheels:  ## Build the three wheels into dist/.
 	uv build --wheel --all-packages --out-dir dist
 
-docs:  ## Write docs/configuration.md, docs/envs/ and docs/source-tree.md again.
+docs:  ## Write docs/configuration.md, docs/envs/, docs/source-tree.md and tables of figures again.
 	$(RUN) python scripts/write_tree_page.py
 	$(RUN) python scripts/write_configuration_page.py
 	$(RUN) python scripts/write_env_pages.py
+	$(RUN) python scripts/write_performance_page.py
 
 tiny-model:  ## Make the model that ships with rllm-agents again (minutes of CPU).
 	$(RUN) rllm sft --config-name sft_tiny run_dir=runs/tiny-model

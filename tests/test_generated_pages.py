@@ -12,7 +12,13 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    "script", ["write_configuration_page.py", "write_tree_page.py", "write_env_pages.py"]
+    "script",
+    [
+        "write_configuration_page.py",
+        "write_tree_page.py",
+        "write_env_pages.py",
+        "write_performance_page.py",
+    ],
 )
 def test_a_generated_page_is_up_to_date(script):
     run = subprocess.run(

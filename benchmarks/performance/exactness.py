@@ -1,13 +1,13 @@
 """How exact an update over several learners is, and how near vLLM's logprobs are to the learner's.
 
-    OMP_NUM_THREADS=1 uv run python benchmarks/performance/exactness.py learners
-    OMP_NUM_THREADS=1 uv run python benchmarks/performance/exactness.py vllm
+    OMP_NUM_THREADS=1 uv run python benchmarks/performance/exactness.py learners --write
+    OMP_NUM_THREADS=1 uv run python benchmarks/performance/exactness.py vllm --write
 
 `learners` compares the change of every weight after one update with that of a plain loop over
 sequences and positions, as relative L2 error: for a learner alone, for groups that hold copies of
 the weights or split them (FSDP2), and for the plain loop in torch's DDP. It takes some minutes.
 `vllm` samples 64 completions of the tiny model and scores them by a plain forward pass, before and
-after changing each kind of weight.
+after changing each kind of weight. Each part has a result file of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import torch
 import torch.multiprocessing
 
-from results import write_result
+from results import Table, installed, write_result
 from rllm_agents.models import TINY
 from rllm_agents.types import GenerationRequest, SamplingParams
 from rllm_learn.algorithms import GRPO, GRPOConfig
@@ -36,6 +36,8 @@ from rllm_learn.core.parallel import ProcessGroupRanks, Ranks, share_of
 
 RULE = UpdateRule(learning_rate=LearningRate(1e-3), max_grad_norm=0.5)
 DTYPES = ("float64", "float32")
+NUM_SEQUENCES = 33
+NUM_COMPLETIONS = 64
 
 
 @dataclass(frozen=True)
@@ -103,10 +105,21 @@ GROUPS = (
 
 
 def main() -> None:
-    """Print one table."""
+    """Print one table in Markdown, and write its result where it is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("what", choices=["learners", "vllm"])
-    {"learners": compare_learners, "vllm": compare_vllm}[parser.parse_args().what]()
+    parser.add_argument("--write", action="store_true", help="Write the result file.")
+    options = parser.parse_args()
+    if options.what == "learners":
+        figures, modules = compare_learners(), ("torch", "transformers")
+        settings, shown = {"sequences": NUM_SEQUENCES}, learners_table(figures)
+    else:
+        figures, modules = compare_vllm(), ("vllm", "torch", "transformers")
+        settings, shown = {"completions": NUM_COMPLETIONS}, vllm_table(figures)
+    print(shown.markdown())
+    if options.write:
+        name = f"exactness_{options.what}"
+        print(write_result(name, settings, figures, {options.what: shown}, installed(*modules)))
 
 
 def uneven_sequences(count: int, dtype: str) -> list[TokenSequence]:
@@ -161,9 +174,9 @@ def plain_terms(policy: torch.nn.Module, item: TokenSequence) -> list[torch.Tens
     return terms
 
 
-def compare_learners() -> None:
-    """Print and write errors by policy, layout and micro-batch, over the groups of learners."""
-    sequences = {dtype: uneven_sequences(33, dtype) for dtype in DTYPES}
+def compare_learners() -> list[dict[str, Any]]:
+    """Return errors by policy, layout and micro-batch, over the groups of learners."""
+    sequences = {dtype: uneven_sequences(NUM_SEQUENCES, dtype) for dtype in DTYPES}
     # Processes are forked before this one computes gradients, which torch allows no fork after.
     found = {group.name: changes_of(group, sequences) for group in GROUPS}
     expected = {
@@ -174,16 +187,19 @@ def compare_learners() -> None:
     for name, changes in found.items():
         for case, change in changes.items():
             errors[case][name] = relative_error(change, expected[case.lora_rank, case.dtype])
-    names = [group.name for group in GROUPS]
-    print("| policy | precision | layout | micro-batch | " + " | ".join(names) + " |")
-    print("|---" * (len(names) + 4) + "|")
-    rows = []
-    for case, of_case in errors.items():
-        figures = [of_case.get(name) for name in names]
-        cells = ["" if error is None else f"{error:.1e}" for error in figures]
-        print(f"| {' | '.join(case.words)} | {' | '.join(cells)} |")
-        rows.append({"case": case.words, "errors": of_case})
-    write_result("exactness", {"sequences": 33, "groups": names}, {"rows": rows})
+    return [{"case": case.words, "errors": of_case} for case, of_case in errors.items()]
+
+
+def learners_table(rows: list[dict[str, Any]]) -> Table:
+    """Return a column for each group of learners, DDP around the plain loop last."""
+    names = [g.name for g in sorted(GROUPS, key=lambda group: (group.kind == "DDP", group.size))]
+    titles = [f"{name} learners" if name == "0" else name for name in names]
+    columns = ("policy", "precision", "layout", "micro-batch", *titles)
+    cells = (
+        [*row["case"], *(f"{row['errors'][n]:.1e}" if n in row["errors"] else "" for n in names)]
+        for row in rows
+    )
+    return Table.of(columns, cells)
 
 
 def changes_of(
@@ -266,13 +282,13 @@ def relative_error(found: dict[str, torch.Tensor], expected: dict[str, torch.Ten
     return (wrong / sum(float(d.norm() ** 2) for d in expected.values())) ** 0.5
 
 
-def compare_vllm() -> None:
-    """Print differences in logprob for float32 and bfloat16."""
+def compare_vllm() -> list[dict[str, Any]]:
+    """Return differences in logprob for float32 and bfloat16, by what was pushed."""
     from transformers import AutoModelForCausalLM
 
     from rllm_agents.rollout_engines.vllm import VLLMEngine
 
-    print("| precision | pushed | largest | mean |\n|---|---|---|---|")
+    rows = []
     for dtype in ("float32", "bfloat16"):
         engine = VLLMEngine("tiny", dtype=dtype, max_batch_size=64, max_model_length=512)
         model = AutoModelForCausalLM.from_pretrained(TINY, dtype=getattr(torch, dtype)).eval()
@@ -282,8 +298,19 @@ def compare_vllm() -> None:
                 version = engine.weights_version + 1
                 asyncio.run(engine.load_weights(changed, version=version))
             gaps = differences(engine, model)
-            print(f"| {dtype} | {part} | {gaps.max():.1e} | {gaps.mean():.1e} |", flush=True)
+            largest, mean = float(gaps.max()), float(gaps.mean())
+            rows.append({"precision": dtype, "pushed": part, "largest": largest, "mean": mean})
         engine.close()
+    return rows
+
+
+def vllm_table(rows: list[dict[str, Any]]) -> Table:
+    """Return the largest and the mean difference of each push."""
+    cells = [
+        (row["precision"], row["pushed"], f"{row['largest']:.1e}", f"{row['mean']:.1e}")
+        for row in rows
+    ]
+    return Table.of(("precision", "pushed", "largest", "mean"), cells)
 
 
 def perturb(model: torch.nn.Module, part: str) -> dict[str, torch.Tensor]:
@@ -297,13 +324,13 @@ def perturb(model: torch.nn.Module, part: str) -> dict[str, torch.Tensor]:
 
 
 def differences(engine, model) -> np.ndarray:
-    """Absolute differences in logprob over 64 sampled completions."""
+    """Absolute differences in logprob over the sampled completions."""
     rng = np.random.default_rng(0)
     requests = [
         GenerationRequest(
             (), tuple(rng.integers(3, 300, 30).tolist()), SamplingParams(max_tokens=64, seed=i)
         )
-        for i in range(64)
+        for i in range(NUM_COMPLETIONS)
     ]
 
     async def sample():

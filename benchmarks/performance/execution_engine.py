@@ -5,7 +5,7 @@ at once, and `rllm/FrozenLake-v0`, a lake of its own for each episode, at most f
 loop without the engine, one episode after the other, stands beside each. Laps of all of them take
 turns; the table has medians over laps, and of the ratios within a lap, with their quartiles.
 
-Run it with `uv run python benchmarks/performance/execution_engine.py --write`.
+Run it with `OMP_NUM_THREADS=1 uv run python benchmarks/performance/execution_engine.py --write`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median, quantiles
+from statistics import median
 from typing import Any
 
-from results import write_result
+from results import Table, with_quartiles, write_result
 from rllm_agents import AgentExecutionEngine, ChatAgent
 from rllm_envs import BaseEnv, GymEnv
 
@@ -116,17 +116,24 @@ def measure(case: Case, num: int, laps: int) -> dict[str, list[dict[str, float]]
     return rates
 
 
-def row(case: str, way: str, rates: dict[str, list[dict[str, float]]]) -> str:
-    """Return a row of the table: medians over laps, and of the ratios within laps."""
-    mine, least = (
-        [lap["per_second"] for lap in rates[w]] for w in (way, f"{PARALLEL[0]} parallel")
-    )
-    low, middle, high = quantiles([a / b for a, b in zip(mine, least, strict=True)], n=4)
-    per_cpu = median(lap["per_cpu_second"] for lap in rates[way])
-    return (
-        f"| {case} | {way} | {median(mine):,.0f} | {max(mine):,.0f} | {per_cpu:,.0f} "
-        f"| {middle:.2f} ({low:.2f} to {high:.2f}) |"
-    )
+Laps = dict[str, list[dict[str, float]]]
+
+
+def table(figures: dict[str, Laps]) -> Table:
+    """Return medians over laps, and of the ratios within laps, with their quartiles."""
+    least = f"{PARALLEL[0]} parallel"
+    columns = ("", "way", "episodes per second", "best lap", "per CPU second", f"of {least}")
+    rows = []
+    for case, rates in figures.items():
+        base = [lap["per_second"] for lap in rates[least]]
+        for way, laps in rates.items():
+            mine = [lap["per_second"] for lap in laps]
+            ratios = [a / b for a, b in zip(mine, base, strict=True)]
+            per_cpu = median(lap["per_cpu_second"] for lap in laps)
+            rates_shown = (with_quartiles(mine, ",.0f"), f"{max(mine):,.0f}", f"{per_cpu:,.0f}")
+            share = "1.00" if way == least else with_quartiles(ratios, ".2f")
+            rows.append((case, way, *rates_shown, share))
+    return Table.of(columns, rows)
 
 
 def main() -> None:
@@ -137,14 +144,11 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="Write the result file.")
     arguments = parser.parse_args()
     figures = {c.name: measure(c, arguments.episodes, arguments.laps) for c in CASES}
-    print("| | way | episodes per second | best lap | per CPU second | of 16 parallel |")
-    print("|---|---|---|---|---|---|")
-    for name, rates in figures.items():
-        for way in rates:
-            print(row(name, way, rates))
+    shown = table(figures)
+    print(shown.markdown())
     if arguments.write:
         settings = {"episodes": arguments.episodes, "laps": arguments.laps, "turns": NUM_TURNS}
-        print(write_result("execution_engine", settings, figures))
+        print(write_result("execution_engine", settings, figures, {"episodes": shown}))
 
 
 if __name__ == "__main__":

@@ -5,21 +5,28 @@ over loopback, checks of the request, the chat template, the record. "In process
 does without a gateway: render, ask, record. Conversations of one turn, and of twenty that grow by
 60 tokens a turn. Client and server share the process, and both are in the CPU time.
 
-Run it with `uv run python benchmarks/performance/gateway.py`.
+Without the `openai` package its client is left out.
+
+    OMP_NUM_THREADS=1 uv run --with openai python benchmarks/performance/gateway.py --write
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import importlib.util
 import json
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 import numpy as np
 from transformers import AutoTokenizer
 
+from results import Table, installed, write_result
 from rllm_agents import Completion, GenerationRequest, Renderer, SamplingParams, ScriptedEngine
 from rllm_agents.gateway import Gateway, GatewaySettings
 from rllm_agents.limits import RolloutLimits
@@ -27,6 +34,7 @@ from rllm_agents.models import TINY
 
 NUM_CALLS = 1000
 NUM_TURNS = (1, 20)
+HAS_OPENAI = importlib.util.find_spec("openai") is not None
 WORDS = "What is 47 * 83? Say it step by step."
 
 Messages = list[dict[str, Any]]
@@ -67,29 +75,38 @@ async def talk(reply: Reply, num_turns: int, milliseconds: list[float]) -> None:
         messages.append(message)
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is said in a measurement."""
+
+    calls: int
+    turns: int
+    """Of a conversation."""
+
+
 async def measure(
-    name: str, open_conversation: Callable[[], Reply], num_turns: int, parallel: int
-) -> None:
-    """Hold conversations, some at once, and print a line of the table."""
+    name: str, open_conversation: Callable[[], Reply], size: Size, parallel: int
+) -> dict[str, Any]:
+    """Hold conversations, some at once, and return milliseconds of a call."""
     milliseconds: list[float] = []
-    await talk(open_conversation(), num_turns, [])
-    left = iter(range(NUM_CALLS // num_turns))
+    await talk(open_conversation(), size.turns, [])
+    left = iter(range(size.calls // size.turns))
 
     async def work() -> None:
         for _ in left:
-            await talk(open_conversation(), num_turns, milliseconds)
+            await talk(open_conversation(), size.turns, milliseconds)
 
     cpu = time.process_time()
     await asyncio.gather(*(work() for _ in range(parallel)))
     cpu = 1e3 * (time.process_time() - cpu) / len(milliseconds)
-    median, high = np.percentile(milliseconds, [50, 99])
-    print(
-        f"| {name} | {num_turns} | {parallel} | {median:.2f} | {high:.2f} | {cpu:.2f} |", flush=True
-    )
+    median, high = map(float, np.percentile(milliseconds, [50, 99]))
+    print(f"measured {name}, {size.turns} turns, {parallel} at once", file=sys.stderr)
+    named = {"way": name, "turns": size.turns, "parallel": parallel}
+    return {**named, "median_ms": median, "p99_ms": high, "cpu_ms": cpu}
 
 
-async def compare(num_turns: int, engine: IdEngine, renderer: Renderer) -> None:
-    """Measure conversations of some turns by each way."""
+async def compare(size: Size, engine: IdEngine, renderer: Renderer) -> list[dict[str, Any]]:
+    """Measure conversations by each way."""
 
     def in_process() -> Reply:
         transcript = renderer.transcript()
@@ -118,13 +135,13 @@ async def compare(num_turns: int, engine: IdEngine, renderer: Renderer) -> None:
 
             return reply
 
-        await measure("in process", in_process, num_turns, 1)
+        rows = [await measure("in process", in_process, size, 1)]
         for parallel in (1, 32):
-            await measure("gateway, aiohttp client", over_aiohttp, num_turns, parallel)
-        try:
-            from openai import AsyncOpenAI
-        except ImportError:
-            return
+            rows.append(await measure("gateway, aiohttp client", over_aiohttp, size, parallel))
+        if not HAS_OPENAI:
+            return rows
+        from openai import AsyncOpenAI
+
         async with AsyncOpenAI(base_url="http://none", api_key="none") as shared:
 
             def over_openai() -> Reply:
@@ -137,17 +154,37 @@ async def compare(num_turns: int, engine: IdEngine, renderer: Renderer) -> None:
 
                 return reply
 
-            await measure("gateway, openai client", over_openai, num_turns, 1)
+            rows.append(await measure("gateway, openai client", over_openai, size, 1))
+        return rows
+
+
+def table(figures: list[dict[str, Any]]) -> Table:
+    """Return a row for each measurement."""
+    columns = ("way", "turns", "at once", "median ms", "p99 ms", "CPU ms a call")
+    rows = []
+    for row in figures:
+        times = (f"{row[key]:.2f}" for key in ("median_ms", "p99_ms", "cpu_ms"))
+        rows.append((row["way"], str(row["turns"]), str(row["parallel"]), *times))
+    return Table.of(columns, rows)
 
 
 def main() -> None:
-    """Print a Markdown table."""
+    """Print a Markdown table, and write the result where it is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--calls", type=int, default=NUM_CALLS, help="Of each measurement.")
+    parser.add_argument("--write", action="store_true", help="Write the result file.")
+    options = parser.parse_args()
     tokenizer = AutoTokenizer.from_pretrained(TINY)
     engine, renderer = IdEngine(tokenizer), Renderer(tokenizer)
-    print("| way | turns | at once | median ms | p99 ms | CPU ms per call |")
-    print("|---|---|---|---|---|---|")
-    for num_turns in NUM_TURNS:
-        asyncio.run(compare(num_turns, engine, renderer))
+    figures = []
+    for turns in NUM_TURNS:
+        figures += asyncio.run(compare(Size(options.calls, turns), engine, renderer))
+    shown = table(figures)
+    print(shown.markdown())
+    if options.write:
+        versions = installed("aiohttp", *(["openai"] if HAS_OPENAI else []))
+        settings = {"calls": options.calls}
+        print(write_result("gateway", settings, figures, {"calls": shown}, versions))
 
 
 if __name__ == "__main__":

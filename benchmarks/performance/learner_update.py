@@ -1,24 +1,27 @@
 """CPU seconds of one update on sequences of spread-out and of equal lengths, packed and padded.
 
-    OMP_NUM_THREADS=1 uv run python benchmarks/performance/learner_update.py
+    OMP_NUM_THREADS=1 uv run python benchmarks/performance/learner_update.py --write
 
 One thread, float32, all parameters, GRPO. Rows: our learner as it is (packed, one attention call a
 sequence); the same learner without packing (sorted, padded to an area); a plain loop that pads the
 whole batch to its longest sequence and cuts it into rows of 8, as trainers do that do not pack.
+Laps take turns; the table has medians and ranges over laps, those of ratios within a lap.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
-import resource
+import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 import transformers
 
+from results import Table, installed, with_range, write_result
 from rllm_learn.algorithms import GRPO, GRPOConfig
 from rllm_learn.core.batch import SampledSequence, TokenSequence, collate
 from rllm_learn.core.learner import Learner, UpdateRule
@@ -34,24 +37,53 @@ LOSS = GRPO(GRPOConfig()).loss
 
 
 def main() -> None:
-    """Print one table for each model."""
+    """Print a Markdown table, and write the result where it is asked for."""
     parser = argparse.ArgumentParser(description="Cost of one update, packed and padded.")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--sequences", type=int, default=48)
+    parser.add_argument("--laps", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help="Write the result file.")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    for size in options.sizes:
-        for lengths in ("spread", "equal"):
-            sequences = make_sequences(options.sequences, lengths)
-            tokens = sum(map(len, sequences))
-            longest = max(map(len, sequences))
-            print(f"\n{size} parameters, {lengths}: {len(sequences)} sequences, {tokens} tokens, "
-                  f"longest {longest}")  # fmt: skip
-            for name, update in ways(make_model(size)).items():
-                seconds = min(cpu_seconds(update, sequences) for _ in range(2))
-                print(f"  {name:<34}{seconds:8.2f} s{tokens / seconds:10.0f} tokens/s", flush=True)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"\npeak resident memory of the whole script: {peak:.0f} MiB")
+    figures = [
+        measure(size, lengths, options.sequences, options.laps)
+        for size in options.sizes
+        for lengths in ("spread", "equal")
+    ]
+    shown = table(figures)
+    print(shown.markdown())
+    if options.write:
+        settings = {"sequences": options.sequences, "laps": options.laps, "dtype": "float32"}
+        versions = installed("torch", "transformers")
+        print(write_result("learner_update", settings, figures, {"seconds": shown}, versions))
+
+
+def measure(size: str, lengths: str, count: int, laps: int) -> dict[str, Any]:
+    """Return the CPU seconds of each lap of each way, for a model and lengths."""
+    sequences = make_sequences(count, lengths)
+    found: dict[str, list[float]] = {}
+    compared = ways(make_model(size))
+    for _ in range(laps):
+        for name, update in compared.items():
+            found.setdefault(name, []).append(cpu_seconds(update, sequences))
+    sizes = list(map(len, sequences))
+    print(f"measured {size}, {lengths}", file=sys.stderr)
+    work = {"size": size, "lengths": lengths, "tokens": sum(sizes), "longest": max(sizes)}
+    return {**work, "cpu_seconds": found}
+
+
+def table(figures: list[dict[str, Any]]) -> Table:
+    """Return a column for each way, and how many times the first the last takes."""
+    names = list(figures[0]["cpu_seconds"])
+    columns = ("model", "lengths", "tokens", "longest", *names, "plain loop / packed")
+    rows = []
+    for row in figures:
+        spent = row["cpu_seconds"]
+        ratios = [a / b for a, b in zip(spent[names[-1]], spent[names[0]], strict=True)]
+        work = (row["size"], row["lengths"], f"{row['tokens']:,}", f"{row['longest']:,}")
+        seconds = (with_range(spent[name], ".2f") for name in names)
+        rows.append((*work, *seconds, with_range(ratios, ".2f")))
+    return Table.of(columns, rows)
 
 
 def make_model(size: str) -> torch.nn.Module:

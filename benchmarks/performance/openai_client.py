@@ -25,13 +25,12 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from statistics import median, quantiles
 from typing import Any
 
 import aiohttp
 from transformers import PreTrainedTokenizerFast
 
-from results import write_result
+from results import Table, installed, with_quartiles, write_result
 from rllm_agents import AgentExecutionEngine, ChatAgent, GenerationRequest, SamplingParams
 from rllm_agents.models import TINY
 from rllm_agents.rollout_engines.openai import OpenAIEngine
@@ -152,17 +151,20 @@ def compare(ways: Ways, num: int, laps: int) -> dict[str, list[dict[str, float]]
     return rates
 
 
-def row(name: str, rates: dict[str, list[dict[str, float]]]) -> str:
-    """Return a row of the table: medians over laps, and of the ratios within laps."""
-    base = rates["bare, 4 turns" if name in ("bare, 4 turns", "rollouts") else "bare"]
-    cells = [name]
-    for key in ("per_second", "per_cpu_second"):
-        mine = [lap[key] for lap in rates[name]]
-        ratios = [own / other[key] for own, other in zip(mine, base, strict=True)]
-        low, middle, high = quantiles(ratios, n=4)
-        spread = "" if name.startswith("bare") else f" ({low:.2f} to {high:.2f})"
-        cells += [f"{median(mine):,.0f}", f"{middle:.2f}{spread}"]
-    return f"| {' | '.join(cells)} |"
+def table(rates: dict[str, list[dict[str, float]]]) -> Table:
+    """Return medians over laps, and of the ratios within laps, with their quartiles."""
+    columns = ("way", "requests per second", "of bare", "requests per CPU second", "of bare")
+    rows = []
+    for name, laps in rates.items():
+        base = rates["bare, 4 turns" if name in ("bare, 4 turns", "rollouts") else "bare"]
+        cells = [name]
+        for key in ("per_second", "per_cpu_second"):
+            mine = [lap[key] for lap in laps]
+            ratios = [own / other[key] for own, other in zip(mine, base, strict=True)]
+            cells.append(with_quartiles(mine, ",.0f"))
+            cells.append("1.00" if laps is base else with_quartiles(ratios, ".2f"))
+        rows.append(cells)
+    return Table.of(columns, rows)
 
 
 def main() -> None:
@@ -188,16 +190,15 @@ def main() -> None:
     finally:
         server.kill()
         server.wait()
-    print("| way | requests per second | of bare | requests per CPU second | of bare |")
-    print("|---|---|---|---|---|")
-    for name in rates:
-        print(row(name, rates))
+    shown = table(rates)
+    print(shown.markdown())
     if arguments.write:
         settings = {
             "parallel": PARALLEL, "latency_seconds": LATENCY_SECONDS, "turns": NUM_TURNS,
             "requests": arguments.requests, "laps": arguments.laps,
         }  # fmt: skip
-        print(write_result("openai_client", settings, rates))
+        versions = installed("aiohttp", "orjson")
+        print(write_result("openai_client", settings, rates, {"requests": shown}, versions))
 
 
 if __name__ == "__main__":

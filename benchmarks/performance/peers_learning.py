@@ -5,8 +5,9 @@
 CPU seconds of one thread in float32, all parameters of a random Qwen3, 8 tasks x 8 rollouts, the
 same token ids on each side. "spread": log-normal lengths (mean 200, 99th percentile 1,500);
 "short": 64 tokens each. Each side is a process of its own, which gives its peak of memory too; laps
-take turns, and the best counts. TRL is installed with uv into an environment of its own, with our
-versions of torch and transformers, and is given several numbers of rows in a pass to choose from.
+take turns, and the table has medians and ranges over laps, those of ratios within a lap. TRL is
+installed with uv into an environment of its own, with our versions of torch and transformers, and
+is given several numbers of rows in a pass to choose from.
 
 All sides that take one optimizer step must apply the same gradient, or the script fails.
 """
@@ -19,7 +20,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from peers.installation import python_with, version_in
 from peers.lap_process import LapProcess
 from peers.workload import MAX_POSITIONS, SIZES, make_workload, save_workload
 
-from results import write_result
+from results import Table, installed, with_range, write_result
 from rllm_agents.models import TINY
 
 MODES = ("update", "step")
@@ -106,8 +106,8 @@ def make_folder(folder: Path, size: str, lengths: str) -> dict[str, Any]:
 
 def measured(
     chosen: Sequence[Way], pythons: dict[str, Path], folder: Path, laps: int
-) -> dict[str, dict[str, float]]:
-    """Let the ways take turns; return the best CPU seconds and the peak of memory of each."""
+) -> dict[str, dict[str, Any]]:
+    """Let the ways take turns; return the CPU seconds of each lap and the peak of memory."""
     sides: list[LapProcess] = []
     try:
         for way in chosen:
@@ -120,7 +120,7 @@ def measured(
             side.close()
     return {
         way.name: {
-            "cpu_seconds": min(figures["cpu_seconds"] for figures in of_one),
+            "cpu_seconds": [figures["cpu_seconds"] for figures in of_one],
             "peak_mib": max(figures["peak_mib"] for figures in of_one),
             "start_mib": side.ready["peak_mib"],
         }
@@ -147,21 +147,39 @@ def check_gradients(chosen: Sequence[Way], folder: Path) -> dict[str, float]:
     return found
 
 
-def print_table(title: str, figures: dict[str, dict[str, float]]) -> None:
-    """Print a Markdown table of one scenario."""
-    ours = figures["ours"]["cpu_seconds"]
-    print(f"\n{title}\n\n| | CPU seconds | of ours | peak MiB | of it before the first lap |")
-    print("|---|---|---|---|---|")
-    for name, row in figures.items():
-        seconds = row["cpu_seconds"]
-        print(f"| {name} | {seconds:.2f} | {seconds / ours:.2f} | {row['peak_mib']:,.0f} | "
-              f"{row['start_mib']:,.0f} |", flush=True)  # fmt: skip
+def tables(scenarios: list[dict[str, Any]]) -> dict[str, Table]:
+    """Return CPU seconds, those of others as times ours, and peaks of memory: a column a scenario.
+
+    Args:
+        scenarios: As `compared` returns them.
+    """
+    columns = ("", *(f"{s['mode']}, {s['size']}, {s['lengths']}" for s in scenarios))
+    names = list(dict.fromkeys(name for s in scenarios for name in s["ways"]))
+    seconds = [(name, *(_times_ours(s["ways"], name) for s in scenarios)) for name in names]
+    apart = [max(s["gradient_difference"].values(), default=None) for s in scenarios]
+    seconds.append(("gradients apart", *("" if d is None else f"{d:.1e}" for d in apart)))
+    memory = [(name, *(_peak(s["ways"].get(name)) for s in scenarios)) for name in names]
+    return {"seconds": Table.of(columns, seconds), "memory": Table.of(columns, memory)}
+
+
+def _peak(figures: dict[str, Any] | None) -> str:
+    return "" if figures is None else f"{figures['peak_mib']:,.0f}"
+
+
+def _times_ours(figures: dict[str, dict[str, Any]], name: str) -> str:
+    """Return our CPU seconds, or how many times ours another way takes within a lap."""
+    if name not in figures:
+        return ""
+    ours, laps = figures["ours"]["cpu_seconds"], figures[name]["cpu_seconds"]
+    if name == "ours":
+        return f"{with_range(ours, '.2f')} s"
+    return f"{with_range([a / b for a, b in zip(laps, ours, strict=True)], '.2f')} x"
 
 
 def compared(
     scenario: tuple[str, str, str], rows: Sequence[int], laps: int, trl: Path
 ) -> dict[str, Any]:
-    """Measure one scenario, print its table, and return what belongs into the result file.
+    """Measure one scenario, and return what belongs into the result file.
 
     Args:
         scenario: "update" or "step", the model's size, and the completions' lengths.
@@ -177,17 +195,15 @@ def compared(
         chosen = ways(mode, size, lengths, rows)
         figures = measured(chosen, pythons, Path(folder), laps)
         gradients = check_gradients(chosen, Path(folder)) if mode == "update" else {}
-    print_table(
-        f"{mode}, {work['parameters']:,} parameters, {lengths}: "
-        f"{work['completion_tokens']:,} sampled tokens, longest {work['longest']:,}",
-        figures,
-    )
+    print(f"measured {mode}, {size}, {lengths}: {work['parameters']:,} parameters, "
+          f"{work['completion_tokens']:,} sampled tokens, longest {work['longest']:,}",
+          file=sys.stderr)  # fmt: skip
     named = {"mode": mode, "size": size, "lengths": lengths}
     return {**named, **work, "ways": figures, "gradient_difference": gradients}
 
 
 def main() -> None:
-    """Print a table for each scenario."""
+    """Print Markdown tables, and write the result where it is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["1M"])
@@ -197,16 +213,19 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="Write the result file.")
     options = parser.parse_args()
     # The same torch and transformers on both sides, so that only the trainers differ.
-    ours = {name: version(name).partition("+")[0] for name in ("torch", "transformers")}
+    ours = installed("torch", "transformers")
     trl = python_with("trl", ["trl", *(f"{name}=={v}" for name, v in ours.items())])
     scenarios = [
         compared(scenario, options.rows, options.laps, trl)
         for scenario in itertools.product(options.modes, options.sizes, options.lengths)
     ]
+    shown = tables(scenarios)
+    print(*(table.markdown() for table in shown.values()), sep="\n\n")
     if options.write:
-        versions = {"trl": version_in(trl, "trl"), "ray": version("ray"), **ours}
-        settings = {"laps": options.laps, "threads": 1, "dtype": "float32", "versions": versions}
-        print(write_result("peers_learning", settings, {"scenarios": scenarios}))
+        versions = {"trl": version_in(trl, "trl"), **installed("ray"), **ours}
+        settings = {"laps": options.laps, "threads": 1, "dtype": "float32"}
+        figures = {"scenarios": scenarios}
+        print(write_result("peers_learning", settings, figures, shown, versions))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What a run in the sandbox costs, beside a plain subprocess, in one run of this script.
 
-    OMP_NUM_THREADS=1 uv run python benchmarks/performance/sandbox.py
+    OMP_NUM_THREADS=1 uv run python benchmarks/performance/sandbox.py --write
 
 For each way: processor time of one `print` (median), wall-clock time of one `print` and of a
 NumPy inverse (median and 95th percentile, one at a time), and runs per second from 16 threads.
@@ -9,6 +9,7 @@ NumPy inverse (median and 95th percentile, one at a time), and runs per second f
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import resource
 import statistics
@@ -17,32 +18,42 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
+from results import Table, installed, write_result
 from rllm_envs.errors import SandboxUnavailableError
 from rllm_envs.sandbox import Sandbox
 
 PRINT = "print(6 * 7)"
 INVERSE = "import numpy as np\nprint(np.linalg.inv(np.eye(20)).sum())"
+NUM_THREADS = 16
+DEFAULT = "`lockdown`, fork server"
 Run = Callable[[str], tuple[str, float]]
 
 
 def main() -> None:
-    """Print one row for each way to run a program."""
+    """Print a Markdown table, and write the result where it is asked for."""
     parser = argparse.ArgumentParser(description="Cost of a run in the sandbox.")
     parser.add_argument("--runs", type=int, default=100, help="runs of each kind (default 100)")
-    runs = parser.parse_args().runs
-    print(f"{'way':<28}{'CPU ms':>8}{'print ms':>16}{'inverse ms':>16}{'runs/s':>8}")
-    report("plain subprocess", plain, runs)
+    parser.add_argument("--write", action="store_true", help="Write the result file.")
+    options = parser.parse_args()
+    figures = {"plain `subprocess.run`": measure(plain, options.runs)}
     for level in ("process", "lockdown", "bwrap"):
         for fork_server in (False, True):
-            name = f"{level}{', fork server' if fork_server else ''}"
+            name = f"`{level}`{', fork server' if fork_server else ''}"
             try:
                 sandbox = Sandbox(level, fork_server=fork_server, allow_unsafe=True)
             except SandboxUnavailableError as error:
-                print(f"{name:<28} {error}")
+                print(f"{name} is left out: {error}", file=sys.stderr)
                 continue
             with sandbox:
-                report(name, in_sandbox(sandbox), runs)
+                figures[name] = measure(in_sandbox(sandbox), options.runs)
+            print(f"measured {name}", file=sys.stderr)
+    shown = table(figures)
+    print(shown.markdown())
+    if options.write:
+        settings = {"runs": options.runs, "threads": NUM_THREADS}
+        print(write_result("sandbox", settings, figures, {"runs": shown}, installed("numpy")))
 
 
 def plain(code: str) -> tuple[str, float]:
@@ -64,16 +75,33 @@ def in_sandbox(sandbox: Sandbox) -> Run:
     return run
 
 
-def report(name: str, run: Run, runs: int) -> None:
-    """Measure one way and print its row."""
+def measure(run: Run, runs: int) -> dict[str, Any]:
+    """Return seconds of each run of one way, and its runs per second."""
     run(PRINT)
     spent, printing = times(run, PRINT, runs)
     _, inverse = times(run, INVERSE, max(10, runs // 5))
-    print(
-        f"{name:<28}{1000 * statistics.median(spent):>8.1f}{shown(printing):>16}"
-        f"{shown(inverse):>16}{per_second(run, 4 * runs):>8.0f}",
-        flush=True,
-    )
+    return {
+        "cpu_seconds": spent,
+        "print_seconds": printing,
+        "inverse_seconds": inverse,
+        "per_second": per_second(run, 4 * runs),
+    }
+
+
+def table(figures: dict[str, dict[str, Any]]) -> Table:
+    """Return medians, and of what is timed one at a time the 95th percentile."""
+    columns = (
+        "way", "CPU ms", "`print`, ms: median / 95 %", "inverse, ms: median / 95 %", "runs/s"
+    )  # fmt: skip
+    rows = []
+    for name, row in figures.items():
+        # bubblewrap starts the process itself, so that its time is not seen.
+        unseen = name == "`bwrap`"
+        cpu = "not seen" if unseen else f"{1000 * statistics.median(row['cpu_seconds']):.1f}"
+        timed = (median_and_95(row[key]) for key in ("print_seconds", "inverse_seconds"))
+        title = f"{name} (the default)" if name == DEFAULT else name
+        rows.append((title, cpu, *timed, f"{row['per_second']:.0f}"))
+    return Table.of(columns, rows)
 
 
 def times(run: Run, code: str, count: int) -> tuple[list[float], list[float]]:
@@ -88,21 +116,21 @@ def times(run: Run, code: str, count: int) -> tuple[list[float], list[float]]:
     return spent, wall
 
 
-def shown(seconds: list[float]) -> str:
+def median_and_95(seconds: list[float]) -> str:
     """Return median and 95th percentile in milliseconds."""
     ordered = sorted(1000 * value for value in seconds)
-    return f"{statistics.median(ordered):.0f} / {ordered[int(0.95 * (len(ordered) - 1))]:.0f}"
+    return f"{statistics.median(ordered):.0f} / {ordered[math.ceil(0.95 * len(ordered)) - 1]:.0f}"
 
 
 def per_second(run: Run, count: int) -> float:
-    """Return runs per second from 16 threads."""
+    """Return runs per second from `NUM_THREADS` threads."""
     left = threading.BoundedSemaphore(count)
 
     def work() -> None:
         while left.acquire(blocking=False):
             run(PRINT)
 
-    threads = [threading.Thread(target=work) for _ in range(16)]
+    threads = [threading.Thread(target=work) for _ in range(NUM_THREADS)]
     start = time.perf_counter()
     for thread in threads:
         thread.start()

@@ -2,14 +2,17 @@
 
 1. Environments that do not wait, steps per CPU second: an empty one (observations of 2,000
    characters, actions of 500, four values of info), and `rllm/Calculator-v0`. Both sides are in
-   mode "SameStep"; the best of several laps.
+   mode "SameStep".
 2. Environments that wait, turns per second, with simulated latencies: a completion takes a
    lognormal time of median 30 ms (sigma 0.8), a step one of median 10 ms (sigma 1.0), an episode
    has 1 to 12 turns. "Barrier" waits for all completions and then for all steps; "send/recv" sends
    each action as its completion ends and completes each observation as it is received.
 3. Seconds until pools are made and reset for the first time.
 
-Run it with `uv run python benchmarks/performance/vector_envs.py`.
+Laps of both sides take turns; tables have medians and ranges over laps, those of ratios within a
+lap.
+
+Run it with `OMP_NUM_THREADS=1 uv run python benchmarks/performance/vector_envs.py --write`.
 """
 
 from __future__ import annotations
@@ -23,12 +26,23 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from results import Table, installed, with_range, write_result
 from rllm_envs import UnicodeText
 from rllm_envs.vector import TextVectorEnv
 
 TEXT = "x" * 2000
 ACTION = "y" * 500
-LAPS = 5
+SIZES = (1, 4, 16, 64, 256)
+WAITING_SIZES = (8, 32, 64, 128)
+CASES = {
+    "empty": ("benchmark/Empty-v0", ACTION),
+    "Calculator": ("rllm/Calculator-v0", "<calc>47 * 83</calc>"),
+}
+POOLS: dict[str, tuple[int, dict[str, Any]]] = {
+    "one thread": (1000, {}),
+    "threads": (1000, {"deadline": 60.0}),
+    "processes": (8, {"isolation": "process"}),
+}
 
 
 class EmptyEnv(gymnasium.Env[str, str]):
@@ -170,59 +184,105 @@ async def send_recv(num_envs: int, seconds: float) -> float:
     return num_turns / elapsed
 
 
-def print_inline() -> None:
-    """Print the first table."""
-    print("| environment | envs | SyncVectorEnv, steps per CPU s | TextVectorEnv | ratio |")
-    print("|---|---|---|---|---|")
-    cases = (("benchmark/Empty-v0", ACTION), ("rllm/Calculator-v0", "<calc>47 * 83</calc>"))
-    for env_id, action in cases:
-        for num_envs in (1, 4, 16, 64, 256):
-            best = [0.0, 0.0]
-            for _ in range(LAPS):
-                for side, make in enumerate((make_sync, make_ours)):
-                    rate = steps_per_cpu_second(make, env_id, num_envs, action)
-                    best[side] = max(best[side], rate)
-            theirs, ours = best
-            print(f"| {env_id} | {num_envs} | {theirs:,.0f} | {ours:,.0f} | {ours / theirs:.2f} |")
+def measure_inline(laps: int) -> list[dict[str, Any]]:
+    """Return steps per CPU second of both sides, by case, size and lap."""
+    rows = []
+    for case, (env_id, action) in CASES.items():
+        for size in SIZES:
+            rates: dict[str, list[float]] = {"sync": [], "ours": []}
+            for _ in range(laps):
+                for side, make in (("sync", make_sync), ("ours", make_ours)):
+                    rates[side].append(steps_per_cpu_second(make, env_id, size, action))
+            rows.append({"case": case, "size": size, "per_cpu_second": rates})
+    return rows
 
 
-def print_waiting(seconds: float) -> None:
-    """Print the second table."""
-    print("\n| envs | barrier, turns/s | send/recv, turns/s | ratio |")
-    print("|---|---|---|---|")
-    for num_envs in (8, 32, 64, 128):
-        slow = asyncio.run(barrier(num_envs, seconds))
-        fast = asyncio.run(send_recv(num_envs, seconds))
-        print(f"| {num_envs} | {slow:,.0f} | {fast:,.0f} | {fast / slow:.1f} |", flush=True)
+def inline_table(rows: list[dict[str, Any]]) -> Table:
+    """Return how many times the steps of `SyncVectorEnv` ours makes in a CPU second."""
+    found = {(row["case"], row["size"]): row["per_cpu_second"] for row in rows}
+    cells = []
+    for size in SIZES:
+        rates = [found[case, size] for case in CASES]
+        ratios = [with_range(_ratios(rate["ours"], rate["sync"]), ".2f") for rate in rates]
+        cells.append((f"{size:,}", *ratios))
+    return Table.of(("environments", *CASES), cells)
 
 
-def print_start() -> None:
-    """Print the third table."""
-    print("\n| pool | made, s | first reset, s |")
-    print("|---|---|---|")
-    cases: list[tuple[str, int, dict[str, Any]]] = [
-        ("rllm/Calculator-v0", 1000, {}),
-        ("rllm/Calculator-v0, threads", 1000, {"deadline": 60.0}),
-        ("rllm/Calculator-v0, processes", 8, {"isolation": "process"}),
+def measure_waiting(laps: int, seconds: float) -> list[dict[str, Any]]:
+    """Return turns per second of both ways, by size and lap."""
+    rows = []
+    for size in WAITING_SIZES:
+        rates: dict[str, list[float]] = {"barrier": [], "send_recv": []}
+        for _ in range(laps):
+            rates["barrier"].append(asyncio.run(barrier(size, seconds)))
+            rates["send_recv"].append(asyncio.run(send_recv(size, seconds)))
+        rows.append({"size": size, "per_second": rates})
+    return rows
+
+
+def waiting_table(rows: list[dict[str, Any]]) -> Table:
+    """Return turns per second and their ratio."""
+    columns = ("environments", "wait for all, turns/s", "`send`/`recv`, turns/s", "ratio")
+    cells = []
+    for row in rows:
+        slow, fast = row["per_second"]["barrier"], row["per_second"]["send_recv"]
+        rates = (with_range(slow, ",.0f"), with_range(fast, ",.0f"))
+        cells.append((f"{row['size']:,}", *rates, with_range(_ratios(fast, slow), ".1f")))
+    return Table.of(columns, cells)
+
+
+def _ratios(above: list[float], below: list[float]) -> list[float]:
+    return [a / b for a, b in zip(above, below, strict=True)]
+
+
+def measure_start(laps: int) -> list[dict[str, Any]]:
+    """Return seconds until pools of Calculator are made and reset, by pool and lap."""
+    rows = []
+    for name, (size, arguments) in POOLS.items():
+        row: dict[str, Any] = {"pool": name, "size": size, "made": [], "reset": []}
+        for _ in range(laps):
+            start = time.perf_counter()
+            envs = TextVectorEnv.from_ids(["rllm/Calculator-v0"] * size, **arguments)
+            middle = time.perf_counter()
+            envs.reset(seed=0)
+            row["made"].append(middle - start)
+            row["reset"].append(time.perf_counter() - middle)
+            envs.close()
+        rows.append(row)
+    return rows
+
+
+def start_table(rows: list[dict[str, Any]]) -> Table:
+    """Return seconds by pool."""
+    cells = [
+        (row["pool"], f"{row['size']:,}", *(with_range(row[k], ".2f") for k in ("made", "reset")))
+        for row in rows
     ]
-    for name, num_envs, arguments in cases:
-        start = time.perf_counter()
-        envs = TextVectorEnv.from_ids(["rllm/Calculator-v0"] * num_envs, **arguments)
-        middle = time.perf_counter()
-        envs.reset(seed=0)
-        end = time.perf_counter()
-        envs.close()
-        print(f"| {num_envs} x {name} | {middle - start:.2f} | {end - middle:.2f} |", flush=True)
+    return Table.of(("pool", "environments", "made, s", "first reset, s"), cells)
 
 
 def main() -> None:
-    """Print the tables in Markdown."""
+    """Print Markdown tables, and write the result where it is asked for."""
     parser = argparse.ArgumentParser(description="Throughput of TextVectorEnv.")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each latency measurement")
+    parser.add_argument("--laps", type=int, default=5)
+    parser.add_argument("--write", action="store_true", help="Write the result file.")
     options = parser.parse_args()
-    print_inline()
-    print_waiting(options.seconds)
-    print_start()
+    figures = {
+        "inline": measure_inline(options.laps),
+        "waiting": measure_waiting(options.laps, options.seconds),
+        "start": measure_start(options.laps),
+    }
+    tables = {
+        "inline": inline_table(figures["inline"]),
+        "waiting": waiting_table(figures["waiting"]),
+        "start": start_table(figures["start"]),
+    }
+    print(*(table.markdown() for table in tables.values()), sep="\n\n")
+    if options.write:
+        settings = {"laps": options.laps, "seconds": options.seconds}
+        versions = installed("gymnasium", "numpy")
+        print(write_result("vector_envs", settings, figures, tables, versions))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 The server, the turns and the bare loop are those of `openai_client.py`: 512 rollouts in flight, an
 answer after 20 ms, in a process of its own. verifiers is installed with uv into an environment of
 its own and plays a `MultiTurnEnv` by `Environment.generate`, with ids and logprobs recorded on both
-sides. Laps take turns, and the best counts.
+sides. Laps take turns; the table has medians and ranges over laps, those of ratios within a lap.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from peers.installation import python_with, version_in
 from peers.lap_process import LapProcess
 from transformers import PreTrainedTokenizerFast
 
-from results import write_result
+from results import Table, installed, with_range, write_result
 from rllm_agents.models import TINY
 
 SCRIPT = Path(__file__).with_name("peers") / "verifiers_rollouts.py"
@@ -51,8 +51,11 @@ def timed(work: Callable[[], Any]) -> dict[str, float]:
     return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
 
 
-def compare(python: Path, rollouts: int, laps: int, log: Path) -> dict[str, dict[str, float]]:
-    """Return rollouts per second and CPU milliseconds of a rollout of each way, the best lap.
+Laps = dict[str, list[dict[str, float]]]
+
+
+def compare(python: Path, rollouts: int, laps: int, log: Path) -> Laps:
+    """Return rollouts per second and CPU milliseconds of a rollout, by way and lap.
 
     Args:
         python: The interpreter that has verifiers.
@@ -63,7 +66,7 @@ def compare(python: Path, rollouts: int, laps: int, log: Path) -> dict[str, dict
     tokenizer = PreTrainedTokenizerFast.from_pretrained(TINY)
     ids = [*tokenizer(ANSWER)["input_ids"], tokenizer.eos_token_id]
     serving = server(ids)
-    best: dict[str, dict[str, float]] = {}
+    found: Laps = {}
     try:
         assert serving.stdout is not None
         base_url = f"http://127.0.0.1:{int(serving.stdout.readline())}/v1"
@@ -79,18 +82,29 @@ def compare(python: Path, rollouts: int, laps: int, log: Path) -> dict[str, dict
             for lap in range(laps + 1):
                 for name, work in ways.items():
                     spent = work()
-                    if not lap:
-                        best[name] = {"per_second": 0.0, "cpu_ms": float("inf")}
-                        continue
-                    row = best[name]
-                    row["per_second"] = max(row["per_second"], rollouts / spent["wall"])
-                    row["cpu_ms"] = min(row["cpu_ms"], spent["cpu"] / rollouts * 1e3)
+                    if lap:  # the first one warms up
+                        rate, cpu_ms = rollouts / spent["wall"], spent["cpu"] / rollouts * 1e3
+                        figures = {"per_second": rate, "cpu_ms": cpu_ms}
+                        found.setdefault(name, []).append(figures)
         finally:
             theirs.close()
     finally:
         serving.kill()
         serving.wait()
-    return best
+    return found
+
+
+def table(figures: Laps) -> Table:
+    """Return medians and ranges over laps, and of how many times ours within a lap."""
+    columns = ("way", "rollouts per second", "CPU ms a rollout", "CPU time, times ours")
+    rows = []
+    for name, laps in figures.items():
+        spent = [lap["cpu_ms"] for lap in laps]
+        ratios = [a / lap["cpu_ms"] for a, lap in zip(spent, figures["ours"], strict=True)]
+        rate = with_range([lap["per_second"] for lap in laps], ",.0f")
+        times = "1.00" if name == "ours" else with_range(ratios, ".2f")
+        rows.append((name, rate, with_range(spent, ".2f"), times))
+    return Table.of(columns, rows)
 
 
 def main() -> None:
@@ -102,17 +116,16 @@ def main() -> None:
     options = parser.parse_args()
     python = python_with("verifiers", [REQUIREMENT])
     with tempfile.TemporaryDirectory(prefix="rllm-peers-") as folder:
-        best = compare(python, options.rollouts, options.laps, Path(folder) / "verifiers.log")
-    print("| way | rollouts per second | CPU ms a rollout |\n|---|---|---|")
-    for name, row in best.items():
-        print(f"| {name} | {row['per_second']:,.0f} | {row['cpu_ms']:.2f} |")
+        figures = compare(python, options.rollouts, options.laps, Path(folder) / "verifiers.log")
+    shown = table(figures)
+    print(shown.markdown())
     if options.write:
         settings = {
             "parallel": PARALLEL, "latency_seconds": LATENCY_SECONDS, "turns": NUM_TURNS,
             "rollouts": options.rollouts, "laps": options.laps,
-            "verifiers": version_in(python, "verifiers"),
         }  # fmt: skip
-        print(write_result("verifiers_rollouts", settings, best))
+        versions = {"verifiers": version_in(python, "verifiers"), **installed("aiohttp")}
+        print(write_result("verifiers_rollouts", settings, figures, {"rollouts": shown}, versions))
 
 
 if __name__ == "__main__":

@@ -2,13 +2,15 @@
 
 A run of 100,000 episodes of about 3 kB each, with tokens, is written to a temporary directory and
 opened in a real Chromium, Debian's or the one that CHROMIUM names; `playwright` must be installed.
-"First paint" is from the navigation to the first row of the list in the document.
+"First paint" is from the navigation to the first row of the list in the document. Each lap starts a
+server of its own; the table has medians and ranges over laps.
 
-Run it with `uv run python benchmarks/performance/viewer.py`.
+Run it with `uv run --with playwright python benchmarks/performance/viewer.py --write`.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -23,7 +25,8 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-NUM_EPISODES = 100_000
+from results import Table, installed, with_range, write_result
+
 NUM_TOKENS = 60
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 
@@ -72,8 +75,14 @@ def served(run: Path) -> Iterator[str]:
         process.communicate()
 
 
-def measure(page: Page, url: str) -> Iterator[tuple[str, float]]:
-    """Yield what was waited for, and the seconds that it took."""
+def measure(page: Page, url: str, count: int) -> Iterator[tuple[str, float]]:
+    """Yield what was waited for, and the seconds that it took.
+
+    Args:
+        page: A new one.
+        url: Of the server.
+        count: Episodes of the run, a multiple of 1,000.
+    """
 
     def timed(act: Callable[[], Any], *waits: Callable[[], Any]) -> float:
         started = time.perf_counter()
@@ -85,23 +94,24 @@ def measure(page: Page, url: str) -> Iterator[tuple[str, float]]:
     def text(words: str) -> Callable[[], Any]:
         return lambda: page.get_by_text(words, exact=True).first.wait_for(timeout=300_000)
 
-    total = f"{NUM_EPISODES:,}"
+    total = f"{count:,}"
     row = page.locator(".row .reward").first
     yield "first paint, while it reads", timed(lambda: page.goto(f"{url}#episodes"), row.wait_for)
     yield "all episodes read", timed(text(f"{total} of {total}"))
     yield "first paint, all read", timed(page.reload, row.wait_for)
     page.locator(".list").focus()
-    last = text(f"The answer is number {NUM_EPISODES - 1}.")
+    last = text(f"The answer is number {count - 1}.")
     yield "to the last row", timed(lambda: page.keyboard.press("End"), last)
     filtered = text(f"500 of {total}")
-    narrow = [lambda: page.fill("input[name=step_min]", "99"), lambda: filter_solved(page)]
+    step = str(count // 1000 - 1)
+    narrow = [lambda: page.fill("input[name=step_min]", step), lambda: filter_solved(page)]
     yield "two filters", timed(narrow[0], narrow[1], filtered)
     page.get_by_role("button", name="Reset").click()
     text(f"{total} of {total}")()
     found = text(f"1 of {total}")
     yield (
         "a search through all texts",
-        timed(lambda: page.fill("#search", f"number {NUM_EPISODES - 1}."), found),
+        timed(lambda: page.fill("#search", f"number {count - 1}."), found),
     )
 
 
@@ -111,18 +121,33 @@ def filter_solved(page: Page) -> None:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print a Markdown table, and write the result where it is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--thousands", type=int, default=100, help="Of episodes.")
+    parser.add_argument("--laps", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help="Write the result file.")
+    options = parser.parse_args()
+    count = 1000 * options.thousands
+    figures: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path = Path(folder) / "episodes.jsonl"
         with path.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(episode(n)) + "\n" for n in range(NUM_EPISODES))
+            file.writelines(json.dumps(episode(n)) + "\n" for n in range(count))
         size = path.stat().st_size / 1e6
-        print(f"{NUM_EPISODES:,} episodes, {size:.0f} MB; load {os.getloadavg()[0]:.1f}")
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        with served(Path(folder)) as url:
-            for name, seconds in measure(browser.new_page(), url):
-                print(f"{name:32s} {seconds:7.2f} s", flush=True)
-        browser.close()
+        for _ in range(options.laps):
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            with served(Path(folder)) as url:
+                for name, seconds in measure(browser.new_page(), url, count):
+                    figures.setdefault(name, []).append(seconds)
+                    print(f"{name}: {seconds:.2f} s", file=sys.stderr)
+            browser.close()
+    rows = [(name, with_range(seconds, ".2f")) for name, seconds in figures.items()]
+    shown = Table.of((f"{count:,} episodes, {size:.0f} MB", "seconds"), rows)
+    print(shown.markdown())
+    if options.write:
+        settings = {"episodes": count, "megabytes": round(size), "laps": options.laps}
+        versions = installed("playwright")
+        print(write_result("viewer", settings, figures, {"seconds": shown}, versions))
 
 
 if __name__ == "__main__":

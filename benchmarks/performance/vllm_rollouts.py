@@ -1,6 +1,6 @@
 """Whole multi-turn episodes over vLLM against a bare replay of the same token prompts.
 
-    OMP_NUM_THREADS=1 uv run python benchmarks/performance/vllm_rollouts.py
+    OMP_NUM_THREADS=1 uv run python benchmarks/performance/vllm_rollouts.py --write
 
 A random Qwen3 of 10M parameters, made so that a turn ends after 48 tokens, on average.
 AgentExecutionEngine plays episodes of four turns; then vLLM's `AsyncLLM`, the same one, is given
@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import json
 import random
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -28,6 +26,7 @@ import psutil
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM
 
+from results import Table, installed, with_range, write_result
 from rllm_agents import AgentExecutionEngine, ChatAgent, Episode
 from rllm_agents.models import TINY
 from rllm_agents.rollout_engines.vllm import VLLMEngine
@@ -36,7 +35,6 @@ from rllm_envs import BaseEnv
 NUM_TURNS = 4
 MEAN_TOKENS = 48
 POSITIONS = 2048
-RESULTS = Path(__file__).parents[1] / "results" / "performance" / "vllm_rollouts.json"
 WORDS = ("compute", "the", "sum", "of", "every", "digit", "then", "multiply", "by", "seven", "say")
 
 
@@ -223,53 +221,52 @@ def compare(engine: VLLMEngine, tokenizer: Any, parallel: int, num_laps: int) ->
                 "cpu_ratio": (bare[1] + bare[2]) / (ours[1] + ours[2]),
             }
         )
-    return {
-        "parallel": parallel,
-        "ratio": statistics.median(lap["ratio"] for lap in laps),
-        "cpu_ratio": statistics.median(lap["cpu_ratio"] for lap in laps),
-        "laps": laps,
-    }
+    return {"parallel": parallel, "laps": laps}
 
 
 def main() -> None:
-    """Print a Markdown table, and write the figures."""
+    """Print a Markdown table, and write the result where it is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--parallel", type=int, nargs="+", default=[64, 256])
     parser.add_argument("--laps", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--write", action="store_true", help="Write the result file.")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    rows = []
-    print("| parallel | rollouts / replay, a lap each | CPU | tokens/s, rollouts | replay |")
-    print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as directory:
         save_model(Path(directory))
         tokenizer = AutoTokenizer.from_pretrained(directory)
         engine = VLLMEngine(directory, max_batch_size=256, kv_cache_gib=2.0)
         try:
             replay(engine, turns_of(play(engine, tokenizer, 8)))  # both warm up
-            for parallel in options.parallel:
-                row = compare(engine, tokenizer, parallel, options.laps)
-                rows.append(row)
-                print(line_of(row), flush=True)
-                options.out.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+            figures = [compare(engine, tokenizer, n, options.laps) for n in options.parallel]
         finally:
             engine.close()
+    shown = table(figures)
+    print(shown.markdown())
+    if options.write:
+        settings = {"turns": NUM_TURNS, "mean_tokens": MEAN_TOKENS, "laps": options.laps}
+        versions = installed("vllm", "torch", "transformers")
+        print(write_result("vllm_rollouts", settings, figures, {"rollouts": shown}, versions))
 
 
-def line_of(row: dict[str, Any]) -> str:
-    """Return a line of the table."""
-    laps = row["laps"]
-    ratios = ", ".join(f"{ratio:.2f}" for ratio in sorted(lap["ratio"] for lap in laps))
-    speeds = [
-        max(lap["tokens"] / lap["wall_seconds"][name] for lap in laps)
-        for name in ("rollouts", "replay")
-    ]
-    return (
-        f"| {row['parallel']} | {ratios} | {row['cpu_ratio']:.2f} | {speeds[0]:,.0f} | "
-        f"{speeds[1]:,.0f} |"
-    )
+def table(figures: list[dict[str, Any]]) -> Table:
+    """Return throughput of rollouts relative to the replay, medians and ranges over laps."""
+    columns = (
+        "episodes at once", "laps", "throughput, of the replay", "per CPU second, of the replay",
+        "tokens per second", "driver's CPU ms an episode", "of the replay's driver",
+    )  # fmt: skip
+    rows = []
+    for row in figures:
+        laps, parallel = row["laps"], row["parallel"]
+        rates = [lap["tokens"] / lap["wall_seconds"]["rollouts"] for lap in laps]
+        drivers = (
+            [1e3 * lap["driver_cpu_seconds"][side] / parallel for lap in laps]
+            for side in ("rollouts", "replay")
+        )
+        cells = [with_range([lap[key] for lap in laps], ".2f") for key in ("ratio", "cpu_ratio")]
+        cells += [with_range(rates, ".0f"), *(with_range(spent, ".1f") for spent in drivers)]
+        rows.append((str(parallel), str(len(laps)), *cells))
+    return Table.of(columns, rows)
 
 
 if __name__ == "__main__":
