@@ -18,6 +18,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
+import httpx
 from openai import AsyncOpenAI
 from run import result_of, save
 
@@ -72,6 +73,15 @@ async def agents_sdk(base_url: str, api_key: str, task: dict[str, Any]) -> float
     return reward
 
 
+@functools.cache
+def shared_connections() -> dict[str, Any]:
+    """Return the clients of HTTP whose connections all episodes of LangGraph use."""
+    return {
+        "http_client": httpx.Client(timeout=600.0),
+        "http_async_client": httpx.AsyncClient(timeout=600.0),
+    }
+
+
 async def langgraph(base_url: str, api_key: str, task: dict[str, Any]) -> float:
     """Play with a graph of LangGraph: the model and the environment take turns."""
     from langchain_core.messages import HumanMessage
@@ -82,7 +92,9 @@ async def langgraph(base_url: str, api_key: str, task: dict[str, Any]) -> float:
         reward: float
         done: bool
 
-    model = ChatOpenAI(model="any", base_url=base_url, api_key=api_key, timeout=600.0)
+    model = ChatOpenAI(
+        model="any", base_url=base_url, api_key=api_key, timeout=600.0, **shared_connections()
+    )
     env = GymEnv.from_dict(task)
 
     async def think(state: State) -> dict[str, Any]:

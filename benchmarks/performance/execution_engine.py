@@ -1,9 +1,10 @@
 """Episodes per second of AgentExecutionEngine, with nothing slow around it.
 
-Scripted responses, several degrees of parallelism. Two environments: one of five turns that answers
-at once, and `rllm/FrozenLake-v0`, a lake of its own for each episode, at most five turns. The same
-loop without the engine, one episode after the other, stands beside each. Laps of all of them take
-turns; the table has medians over laps, and of the ratios within a lap, with their quartiles.
+Scripted responses, several degrees of parallelism, in this process and in two further ones. Two
+environments: one of five turns that answers at once, and `rllm/FrozenLake-v0`, a lake of its own
+for each episode, at most five turns. The same loop without the engine, one episode after the other,
+stands beside each. Laps of all of them take turns; the table has medians over laps, and of the
+ratios within a lap, with their quartiles. Engines and their processes are made before.
 
 Run it with `OMP_NUM_THREADS=1 uv run python benchmarks/performance/execution_engine.py --write`.
 """
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import functools
 import gc
 import time
 from collections.abc import Callable
@@ -19,37 +22,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+import psutil
+from counting_env import NUM_TURNS, CountingEnv
+
 from results import Table, with_quartiles, write_result
 from rllm_agents import AgentExecutionEngine, ChatAgent
-from rllm_envs import BaseEnv, GymEnv
+from rllm_envs import GymEnv
 
-NUM_TURNS = 5
 PARALLEL = (16, 128, 1024)
-
-
-class CountingEnv(BaseEnv):
-    """Ends after `NUM_TURNS` steps with reward 1."""
-
-    blocking = False
-
-    def __init__(self) -> None:
-        """Start at no turn."""
-        self.turn = 0
-
-    def reset(self) -> tuple[str, dict]:
-        """Ask."""
-        return "How many?", {}
-
-    def step(self, action: str) -> tuple[str, float, bool, dict]:
-        """Count the turn."""
-        self.turn += 1
-        done = self.turn == NUM_TURNS
-        return f"turn {self.turn}", float(done), done, {}
-
-    @staticmethod
-    def from_dict(info: dict) -> CountingEnv:
-        """Make one; the task says nothing."""
-        return CountingEnv()
+NUM_PROCESSES = 2
 
 
 @dataclass(frozen=True)
@@ -77,19 +58,30 @@ class Case:
                     break
             env.close()
 
-    def with_engine(self, num: int, parallel: int) -> None:
-        """Play the same episodes through the engine."""
-        with AgentExecutionEngine(
+    def engine(self, parallel: int, processes: int) -> AgentExecutionEngine:
+        """Make an engine that plays the same episodes."""
+        return AgentExecutionEngine(
             agent_class=ChatAgent,
             env_class=self.env_class,
             env_args=self.env_args,
             engine_name="scripted",
             rollout_engine_args={"responses": list(self.responses)},
             n_parallel_agents=parallel,
+            n_processes=processes,
             max_steps=NUM_TURNS,
-        ) as engine:
-            episodes = asyncio.run(engine.execute_tasks([{"seed": n} for n in range(num)]))
-        assert not any(episode.failed for episode in episodes)
+        )
+
+
+def play(engine: AgentExecutionEngine, num: int) -> None:
+    """Play episodes of an engine, which keeps them all."""
+    episodes = asyncio.run(engine.execute_tasks([{"seed": n} for n in range(num)]))
+    assert not any(episode.failed for episode in episodes)
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of those that it has started and that live."""
+    times = [child.cpu_times() for child in psutil.Process().children(recursive=True)]
+    return time.process_time() + sum(t.user + t.system for t in times)
 
 
 CASES = (
@@ -103,16 +95,21 @@ CASES = (
 def measure(case: Case, num: int, laps: int) -> dict[str, list[dict[str, float]]]:
     """Return episodes per second of wall clock and per CPU second, by way and lap."""
     ways: dict[str, Callable[[], None]] = {"plain loop": lambda: case.plain_loop(num)}
-    for parallel in PARALLEL:
-        ways[f"{parallel} parallel"] = lambda parallel=parallel: case.with_engine(num, parallel)
-    rates: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
-    for _ in range(laps):
-        for name, run in ways.items():
-            gc.collect()
-            wall, cpu = time.perf_counter(), time.process_time()
-            run()
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            rates[name].append({"per_second": num / wall, "per_cpu_second": num / cpu})
+    with contextlib.ExitStack() as engines:
+        for processes in (0, NUM_PROCESSES):
+            for parallel in PARALLEL:
+                engine = engines.enter_context(case.engine(parallel, processes))
+                play(engine, parallel)  # processes start
+                where = f", {processes} processes" if processes else ""
+                ways[f"{parallel} parallel{where}"] = functools.partial(play, engine, num)
+        rates: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+        for _ in range(laps):
+            for name, run in ways.items():
+                gc.collect()
+                wall, cpu = time.perf_counter(), cpu_seconds()
+                run()
+                wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
+                rates[name].append({"per_second": num / wall, "per_cpu_second": num / cpu})
     return rates
 
 
