@@ -193,7 +193,7 @@ def test_names_of_rows_cannot_leave_their_cell(tmp_path: Path) -> None:
         (["run", "suite=mine.yaml", "policy=random", "seed=-1"], "seed must be in"),
         (["run", "suite=mine.yaml", "policy=random", "workers=0"], "workers must be"),
         (["run", "suite=mine.yaml", "policy=random", "sead=1"], "did you mean seed"),
-        (["run", "suite=mine.yaml", "policy=nowhere/at/all"], "does not exist"),
+        (["run", "suite=mine.yaml", "policy=nowhere/at/all"], "policy='nowhere/at/all' does not"),
         (["run", "suite=mine.yaml", "policy=tiny", "model=tiny", "engine=none"], "does not exist"),
         (["table", "--suite", "mine.yaml"], "there are no rows of mine, version 1"),
         (["verify", "none.json"], "cannot be read"),

@@ -131,6 +131,8 @@ def find_policy(settings: BenchRunSettings) -> Policy:
     )
     if policy.is_remote and adapter is not None:
         raise UserError("a server's model takes no adapter here; load it into the server")
+    if not policy.is_remote and evaluated.model.path == settings.policy:
+        resolve_model_path(settings.policy or "tiny", "policy")
     return policy
 
 

@@ -11,12 +11,13 @@ TINY = Path(__file__).parent / "tiny"
 """Qwen3 architecture, 0.16 M parameters, warmed up on small tasks; see docs/tiny-model.md."""
 
 
-def resolve_model_path(name: str) -> Path:
+def resolve_model_path(name: str, setting: str = "model.path") -> Path:
     """Return the directory of a model.
 
     Args:
         name: `tiny`; a directory that holds a `config.json`; or a hub name (`org/name`), which is
             taken from the local Hugging Face cache, or else downloaded into it.
+        setting: What the user named it under, for errors.
 
     Raises:
         UserError: No model is there, or the hub cannot be reached.
@@ -27,16 +28,16 @@ def resolve_model_path(name: str) -> Path:
     if (path / "config.json").is_file():
         return path
     if path.exists():
-        raise UserError(f"model.path={name!r} is no model directory: it has no config.json")
+        raise UserError(f"{setting}={name!r} is no model directory: it has no config.json")
     if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
-        return _from_hub(name)
+        return _from_hub(name, setting)
     raise UserError(
-        f"model.path={name!r} does not exist: give a model directory, `tiny`, or a hub name such "
+        f"{setting}={name!r} does not exist: give a model directory, `tiny`, or a hub name such "
         "as Qwen/Qwen3-0.6B"
     )
 
 
-def _from_hub(name: str) -> Path:
+def _from_hub(name: str, setting: str) -> Path:
     """Return the snapshot of a hub model, from the cache where it is there."""
     import huggingface_hub  # slow to import, and only needed here
 
@@ -51,6 +52,6 @@ def _from_hub(name: str) -> Path:
         else:
             return Path(snapshot)
     raise UserError(
-        f"model.path={name!r} is neither a directory, nor in the local Hugging Face cache, nor "
+        f"{setting}={name!r} is neither a directory, nor in the local Hugging Face cache, nor "
         f"can it be had from the hub: {reason}"
     )
