@@ -86,9 +86,10 @@ TROUBLES: dict[str, Any] = {
 class PlacedEnv(BaseEnv):
     """Says which process it is in; the task says what else it does in its one step.
 
-    `seconds`: it waits so long. `marks`: a directory in which it makes a file when it begins and
+    `seconds`: it waits so long. `marks`: a directory in which it writes a line when it begins and
     when it is closed. `kill_once`: a file; its process dies where that is not there yet. `hang`:
-    it never gives the event loop back. `lock`: its info holds what cannot be sent.
+    it never gives the event loop back. `fork`: seconds that a copy of its process sleeps. `raises`:
+    what it raises. `info`: what its info holds.
     """
 
     blocking = False
@@ -106,23 +107,31 @@ class PlacedEnv(BaseEnv):
 
     async def step(self, action: Any) -> Any:  # type: ignore[override]
         await asyncio.sleep(self.task.get("seconds", 0.0))
+        if "fork" in self.task and os.fork() == 0:
+            os.setsid()
+            time.sleep(self.task["fork"])
+            os._exit(0)
         mark = self.task.get("kill_once")
         if mark is not None and not Path(mark).exists():
             Path(mark).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         if self.task.get("hang"):
             time.sleep(600.0)
-        info: dict[str, Any] = {"pid": os.getpid()}
-        if self.task.get("lock"):
-            info["lock"] = threading.Lock()
-        return "end", float(action), True, info
+        if "raises" in self.task:
+            raise self.task["raises"]
+        if self.task.get("info") == "lock":
+            return "end", 1.0, True, {"lock": threading.Lock()}
+        if self.task.get("info") == "unwilling":
+            return "end", 1.0, True, {"text": UnwillingText("not here")}
+        return "end", float(action), True, {"pid": os.getpid()}
 
     async def close(self) -> None:  # type: ignore[override]
         self._mark("closed")
 
     def _mark(self, what: str) -> None:
         if "marks" in self.task:
-            Path(self.task["marks"], f"{what}-{self.task['name']}").touch()
+            with open(Path(self.task["marks"], f"{what}-{self.task['name']}"), "a") as file:
+                file.write(f"{os.getpid()}\n")
 
 
 class UnwillingText(str):
@@ -130,3 +139,16 @@ class UnwillingText(str):
 
     def __reduce__(self) -> Any:
         return _raise, (ValueError("not here"),)
+
+
+class KillingEnv(PlacedEnv):
+    """Kills its process whenever the task says `kill_once`."""
+
+    @staticmethod
+    def from_dict(info: dict[str, Any]) -> KillingEnv:
+        return KillingEnv(info)
+
+    async def step(self, action: Any) -> Any:  # type: ignore[override]
+        if "kill_once" in self.task:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return await super().step(action)

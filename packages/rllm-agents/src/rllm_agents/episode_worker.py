@@ -1,16 +1,17 @@
 """The child process of `episode_processes`: an engine that plays what its parent sends.
 
-Run as a module with the descriptors of the lifeline and of a socket. Both ways go frames, eight
-bytes of length and then a pickle: first the arguments of the engine and, as the answer, None or
-why it cannot be made; then lists of orders, and lists of ``(number, Episode)``. An order is
-``(number, request)``, or ``(number, None)``, which stops the episode of that number and closes its
-environment; it is answered by ``(number, None)`` unless the episode has been sent before.
+Run as a module with the descriptors of the lifeline and of a socket. Both ways go `frames`: first
+the pickled arguments of the engine and, as the answer, None or why it cannot be made; then lists of
+orders ``(number, id, request)``, and lists of answers ``(number, episode)``, where request and
+episode are pickles of their own. An order without a request stops the episode of that number and
+closes its environment; it is answered without an episode.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import pickle
 import socket
@@ -18,7 +19,7 @@ import sys
 from collections.abc import Callable
 
 from rllm_agents.errors import EpisodeFailure, in_words
-from rllm_agents.frames import HEADER, framed
+from rllm_agents.frames import HEADER, framed, pickled
 from rllm_agents.garbage import seldom_collected
 from rllm_agents.player import PlayEpisode
 from rllm_agents.rollout import unplayed_episode
@@ -26,11 +27,11 @@ from rllm_agents.rollout_requests import RolloutRequest
 from rllm_agents.types import Episode, TerminationReason
 from rllm_envs.vector.child_process import end_with
 
-_STOP_SECONDS = 1.8
+_STOP_SECONDS = 2.5
 
 
 class EpisodeServer:
-    """Plays orders on the running event loop and hands out what has ended, several at a time.
+    """Plays orders on the running event loop and answers each once, several at a time.
 
     Args:
         play: Plays one request.
@@ -40,48 +41,55 @@ class EpisodeServer:
     def __init__(self, play: PlayEpisode, send: Callable[[bytes], None]) -> None:
         self._play = play
         self._send = send
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._ended: list[tuple[int, Episode | None]] = []
+        self._tasks: dict[int, asyncio.Task[bytes]] = {}
+        self._answers: list[tuple[int, bytes | None]] = []
 
-    def order(self, number: int, request: RolloutRequest | None) -> None:
+    def order(self, number: int, request_id: str, request: bytes | None) -> None:
         """Begin the episode of a request; without one, stop the one that has this number."""
         if request is not None:
-            self._tasks[number] = asyncio.create_task(self._run(number, request))
+            task = asyncio.create_task(self._episode(request_id, request))
+            self._tasks[number] = task
+            task.add_done_callback(functools.partial(self._end, number))
         elif number in self._tasks:
             self._tasks[number].cancel()
 
     async def stop(self) -> None:
-        """Stop all episodes and wait until their environments are closed, two seconds at most."""
-        for task in self._tasks.values():
+        """Stop all episodes and wait until their environments are closed, for a while."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=_STOP_SECONDS)
+        if tasks:
+            await asyncio.wait(tasks, timeout=_STOP_SECONDS)
 
-    async def _run(self, number: int, request: RolloutRequest) -> None:
-        episode: Episode | None = None
+    async def _episode(self, request_id: str, content: bytes) -> bytes:
+        """Return the pickled Episode of a request, whatever happens."""
+        try:
+            request = pickle.loads(content)
+        except BaseException as error:
+            return _failed(request_id, "the task cannot be read in another process", error)
         try:
             episode = await self._play(request)
         except asyncio.CancelledError:
-            pass
-        except Exception as error:  # whatever it is, somebody waits for the answer
-            failure = EpisodeFailure(TerminationReason.AGENT_EXCEPTION, in_words(error))
-            episode = unplayed_episode(request, failure)
-        self._tasks.pop(number)
-        if not self._ended:
+            raise
+        except BaseException as error:  # somebody waits for the answer, and others play here
+            reason = TerminationReason.ENV_EXIT
+            return _failed(request_id, "the episode raised", error, reason)
+        _drop_task(episode)
+        try:
+            return pickled(episode)
+        except BaseException as error:
+            return _failed(request_id, "what the episode holds cannot be sent", error)
+
+    def _end(self, number: int, task: asyncio.Task[bytes]) -> None:
+        del self._tasks[number]
+        if not self._answers:
             # What ends in the same round of the loop goes together.
             asyncio.get_running_loop().call_soon(self._flush)
-        self._ended.append((number, episode))
+        self._answers.append((number, None if task.cancelled() else task.result()))
 
     def _flush(self) -> None:
-        ended, self._ended = self._ended, []
-        for _, episode in ended:
-            if episode is not None:
-                _drop_task(episode)
-        try:
-            self._send(framed(ended))
-        except Exception:  # any object of an environment may be in an info, and say anything
-            for number, episode in ended:
-                self._send(_framed_alone(number, episode))
+        answers, self._answers = self._answers, []
+        self._send(framed(answers))
 
 
 def _drop_task(episode: Episode) -> None:
@@ -92,16 +100,14 @@ def _drop_task(episode: Episode) -> None:
     episode.task = None
 
 
-def _framed_alone(number: int, episode: Episode | None) -> bytes:
-    try:
-        return framed([(number, episode)])
-    except Exception as error:
-        assert episode is not None
-        failure = EpisodeFailure(
-            TerminationReason.ENV_PROTOCOL,
-            f"what the episode holds cannot be sent between processes: {in_words(error)}",
-        )
-        return framed([(number, unplayed_episode(RolloutRequest({}, episode.id), failure))])
+def _failed(
+    request_id: str,
+    what: str,
+    error: BaseException,
+    reason: TerminationReason = TerminationReason.ENV_PROTOCOL,
+) -> bytes:
+    failure = EpisodeFailure(reason, f"{what}: {in_words(error)}")
+    return pickled(unplayed_episode(RolloutRequest({}, request_id), failure))
 
 
 async def _serve(connection: socket.socket) -> None:
@@ -120,11 +126,14 @@ async def _serve(connection: socket.socket) -> None:
     with engine, seldom_collected():
         async with engine.playing() as play:
             server = EpisodeServer(play, writer.write)
-            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            try:
                 while True:
-                    for number, request in pickle.loads(await _frame(reader)):
-                        server.order(number, request)
-            await server.stop()
+                    for number, request_id, request in pickle.loads(await _frame(reader)):
+                        server.order(number, request_id, request)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                pass
+            finally:
+                await server.stop()
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
@@ -136,9 +145,21 @@ def main() -> None:
     """Play episodes until the parent closes the connection."""
     lifeline, descriptor = map(int, sys.argv[1:])
     end_with(lifeline)
-    asyncio.run(_serve(socket.socket(fileno=descriptor)))
+    connection = socket.socket(fileno=descriptor)
+    # The parent knows by the connection's end that this process has ended, not what it started.
+    connection.set_inheritable(False)
+    os.register_at_fork(after_in_child=functools.partial(_close_quietly, descriptor))
+    asyncio.run(_serve(connection))
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
     # Threads of environments that hang must not keep the process.
     os._exit(0)
+
+
+def _close_quietly(descriptor: int) -> None:
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
 
 
 if __name__ == "__main__":

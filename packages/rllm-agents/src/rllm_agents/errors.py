@@ -110,8 +110,12 @@ class WorkflowError(AgentsError):
 
 
 def in_words(error: BaseException) -> str:
-    """Type and message of an error, of bounded length."""
-    return f"{type(error).__name__}: {error}"[:2000]
+    """Type and message of an error, of bounded length, whatever its class does."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "its text cannot be shown"
+    return f"{type(error).__name__}: {text}"[:2000]
 
 
 def failure_info(error: EpisodeFailure | None, close_error: str | None) -> dict[str, Any]:

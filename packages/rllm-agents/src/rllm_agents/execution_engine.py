@@ -304,7 +304,7 @@ class AgentExecutionEngine:
 
 def _processes_of(given: Mapping[str, Any], limits: RolloutLimits) -> EpisodeProcesses | None:
     """Return the processes that `n_processes` of the engine's arguments asks for, if any."""
-    if not given["n_processes"]:
+    if given["n_processes"] == 0 and not isinstance(given["n_processes"], bool):
         return None
     if given["rollout_engine"] is not None:
         raise UserError(

@@ -74,7 +74,9 @@ class Retries:
         self._budget_seconds = budget_seconds
         self._jitter = random.Random()
 
-    async def play(self, request_id: str, play: Play) -> Episode:
+    async def play(
+        self, request_id: str, play: Play, *, num_lost: int = 0, seconds_spent: float = 0.0
+    ) -> Episode:
         """Return the Episode of the last attempt, with `attempts` among its metrics.
 
         A further attempt that runs out of what its predecessors have left of the budget has shown
@@ -83,9 +85,11 @@ class Retries:
         Args:
             request_id: Of the request; attempts are called ``<request>/<number>``.
             play: Plays one of them.
+            num_lost: Attempts before, elsewhere, of which nothing is left.
+            seconds_spent: Of the budget, by those.
         """
-        started = time.perf_counter()
-        attempt = Attempt(request_id, 1, self._seconds_left(started))
+        started = time.perf_counter() - seconds_spent
+        attempt = Attempt(request_id, num_lost + 1, self._seconds_left(started))
         earlier: list[str] = []
         failed: Episode | None = None
         while True:

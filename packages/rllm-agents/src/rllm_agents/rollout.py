@@ -71,7 +71,10 @@ async def run_episode(request: RolloutRequest, setting: RolloutSetting) -> Episo
     `setting.retries` says. Only cancellation and KeyboardInterrupt are raised.
     """
     return await setting.retries.play(
-        request.id, lambda attempt: play_attempt(request, setting, attempt)
+        request.id,
+        lambda attempt: play_attempt(request, setting, attempt),
+        num_lost=request.num_lost,
+        seconds_spent=request.seconds_spent,
     )
 
 

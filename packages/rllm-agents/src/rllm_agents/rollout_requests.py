@@ -28,6 +28,10 @@ class RolloutRequest:
     """Becomes the Episode's id."""
     sampling: SamplingParams | None = None
     """None takes the engine's; its seed is then mixed with `id`."""
+    num_lost: int = 0
+    """Attempts that were lost with the process they were made in; further ones count from there."""
+    seconds_spent: float = 0.0
+    """Of what one episode may take, by those."""
 
 
 async def run_requests(

@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from typing import Any
 
 from rllm_envs.errors import EnvProcessError
 
 _ENDING_SECONDS = 2.0
+_LOOK_SECONDS = 0.005
 
 
 class ChildProcess:
@@ -34,9 +37,13 @@ class ChildProcess:
         if os.name != "posix":
             raise EnvProcessError(f"processes of their own need Linux or macOS, not {os.name}")
         self._owner = os.getpid()
-        # Never written: the child ends when this end closes.
-        lifeline, self._lifeline = os.pipe()
+        self._lock = threading.Lock()
         paths = [path or os.getcwd() for path in sys.path]
+        try:
+            # Never written: the child ends when this end closes.
+            lifeline, self._lifeline = os.pipe()
+        except OSError as error:
+            raise EnvProcessError(f"cannot start {sys.executable}: {error}") from error
         given = (lifeline, *descriptors)
         try:
             self.popen = subprocess.Popen(
@@ -47,9 +54,11 @@ class ChildProcess:
                 start_new_session=True,
                 **pipes,
             )
-        except OSError as error:
+        except BaseException as error:
             os.close(self._lifeline)
-            raise EnvProcessError(f"cannot start {sys.executable}: {error}") from error
+            if isinstance(error, OSError):
+                raise EnvProcessError(f"cannot start {sys.executable}: {error}") from error
+            raise
         finally:
             os.close(lifeline)
 
@@ -66,7 +75,7 @@ class ChildProcess:
     @property
     def is_alive(self) -> bool:
         """Whether the process runs and has not been killed."""
-        return self._lifeline >= 0 and self.popen.poll() is None
+        return self._lifeline >= 0 and not self._has_ended()
 
     def end(self) -> None:
         """End the process and all that it started."""
@@ -75,30 +84,55 @@ class ChildProcess:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.popen.pid, signal.SIGKILL)
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for the process to end by itself, and return whether it has.
+
+        What it has started may live on; `kill` and `ending` end that.
+        """
+        end = time.monotonic() + seconds
+        while not self._has_ended():
+            if time.monotonic() >= end:
+                return False
+            time.sleep(_LOOK_SECONDS)
+        return True
+
     def kill(self) -> None:
-        """End the process, wait for it, and release its pipes."""
+        """End the process and all that it started, wait for it, and release its pipes."""
         self.end()
         self.popen.wait()
-        for pipe in (self.popen.stdin, self.popen.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        if self._lifeline >= 0:
-            os.close(self._lifeline)
-            self._lifeline = -1
+        with self._lock:
+            lifeline, self._lifeline = self._lifeline, -1
+        if lifeline >= 0:
+            os.close(lifeline)
+            for pipe in (self.popen.stdin, self.popen.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
 
     def ending(self) -> str:
         """Say how it ended: "ended with exit code 1"; waits two seconds for that."""
-        try:
-            code = self.popen.wait(timeout=_ENDING_SECONDS)
-        except subprocess.TimeoutExpired:
+        if not self.wait(_ENDING_SECONDS):
             return "closed its pipes"
+        self.end()
+        code = self.popen.wait()
         if code >= 0:
             return f"ended with exit code {code}"
         try:
             return f"was ended by {signal.Signals(-code).name}"
         except ValueError:
             return f"was ended by signal {-code}"
+
+    def _has_ended(self) -> bool:
+        """Look without taking note of the end, so that the group stays this one's until `end`."""
+        if self.popen.returncode is not None:
+            return True
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self.popen.poll() is not None
+        try:
+            found = os.waitid(os.P_PID, self.popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:  # another thread waits for it, or this is a forked copy
+            return True
+        return found is not None
 
 
 def end_with(lifeline: int) -> None:
