@@ -69,7 +69,7 @@ def test_what_the_other_side_asks_for_is_found_below_other_errors() -> None:
 
 
 def play_with(
-    retries: Retries, ends: list[tuple[TerminationReason, BaseException | None]]
+    retries: Retries, ends: list[tuple[TerminationReason, BaseException | None]], **before: Any
 ) -> tuple[Episode, list[Attempt]]:
     """Play attempts that end as given."""
     attempts: list[Attempt] = []
@@ -80,7 +80,7 @@ def play_with(
         text = None if error is None else str(error)
         return Episode(id=attempt.request_id, termination_reason=reason, error=text), error
 
-    return asyncio.run(retries.play("r", play)), attempts
+    return asyncio.run(retries.play("r", play, **before)), attempts
 
 
 def test_attempts_go_on_until_one_has_an_outcome() -> None:
@@ -90,6 +90,16 @@ def test_attempts_go_on_until_one_has_an_outcome() -> None:
     assert [attempt.id for attempt in attempts] == ["r/1", "r/2", "r/3"]
     assert episode.info == {"attempt_id": "r/3", "earlier_errors": ["r/1: busy", "r/2: busy"]}
     assert episode.metrics["attempts"] == 3.0
+
+
+def test_attempts_that_were_lost_elsewhere_count_and_have_used_their_time() -> None:
+    ends = [(LLM_ERROR, TransientError("busy"))] * 9
+    retries = Retries(3, 0.001, budget_seconds=60.0)
+    episode, attempts = play_with(retries, ends, num_lost=1, seconds_spent=20.0)
+    assert [attempt.id for attempt in attempts] == ["r/2", "r/3"]
+    assert all(30.0 < (attempt.seconds_left or 0.0) <= 40.0 for attempt in attempts)
+    assert episode.metrics["attempts"] == 3.0
+    assert episode.metrics["total_seconds"] > 20.0
 
 
 def test_an_attempt_that_only_runs_out_of_the_rest_of_the_budget_is_no_outcome() -> None:
