@@ -88,8 +88,8 @@ class PlacedEnv(BaseEnv):
 
     `seconds`: it waits so long. `marks`: a directory in which it writes a line when it begins and
     when it is closed. `kill_once`: a file; its process dies where that is not there yet. `hang`:
-    it never gives the event loop back. `fork`: seconds that a copy of its process sleeps. `raises`:
-    what it raises. `info`: what its info holds.
+    it never gives the event loop back. `cancel`: it cancels its task. `fork`: seconds that a copy
+    of its process sleeps. `raises`: what it raises. `info`: what its info holds.
     """
 
     blocking = False
@@ -117,6 +117,11 @@ class PlacedEnv(BaseEnv):
             os.kill(os.getpid(), signal.SIGKILL)
         if self.task.get("hang"):
             time.sleep(600.0)
+        if self.task.get("cancel"):
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(0.0)
         if "raises" in self.task:
             raise self.task["raises"]
         if self.task.get("info") == "lock":

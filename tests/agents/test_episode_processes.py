@@ -125,6 +125,22 @@ def test_an_episode_that_kills_every_process_fails_and_the_next_one_plays() -> N
     assert (well.reward, well.error, well.metrics["attempts"]) == (1.0, None, 1.0)
 
 
+def test_who_always_kills_its_process_fails_alone_in_the_end() -> None:
+    tasks: list[dict[str, Any]] = [{"kill_once": ""}, *[{"seconds": 0.2}] * 3]
+    with make_engine(retry_limit=3, env_class=KillingEnv) as engine:
+        killed, *others = asyncio.run(engine.execute_tasks(tasks))
+    assert (killed.termination_reason, killed.metrics["attempts"]) == (R.ENV_EXIT, 3.0)
+    assert [(e.reward, e.metrics["attempts"]) for e in others] == [(1.0, 3.0)] * 3
+
+
+def test_a_replay_that_only_runs_out_of_the_rest_of_the_time_is_no_outcome(tmp_path: Path) -> None:
+    task = {"seconds": 1.0, "kill_once": str(tmp_path / "killed")}
+    with make_engine(trajectory_timeout=1.5) as engine:
+        (episode,) = asyncio.run(engine.execute_tasks([task]))
+    assert (episode.termination_reason, episode.reward) == (R.ENV_EXIT, None)
+    assert episode.error == "a process that plays episodes was ended by SIGKILL"
+
+
 def test_what_cannot_be_sent_or_ends_a_process_fails_its_own_episode() -> None:
     expected: list[tuple[dict[str, Any], R | None, str]] = [
         ({"seconds": 0.1}, R.ENV_DONE, "None"),
@@ -138,6 +154,7 @@ def test_what_cannot_be_sent_or_ends_a_process_fails_its_own_episode() -> None:
         ),
         ({"raises": KeyboardInterrupt()}, R.ENV_EXIT, "KeyboardInterrupt"),
         ({"raises": SystemExit(3)}, R.ENV_EXIT, "SystemExit: 3"),
+        ({"cancel": True}, R.ENV_LEAKED_CANCEL, "CancelledError"),
         ({"seconds": 0.1}, R.ENV_DONE, "None"),
     ]
     with make_engine() as engine:
@@ -177,7 +194,7 @@ def test_a_run_that_is_stopped_while_processes_start_owes_nothing() -> None:
 
     async def main() -> list[Episode]:
         async with processes.playing() as play:
-            tasks = [asyncio.create_task(play(RolloutRequest({}, f"{n}"))) for n in range(3)]
+            tasks = [asyncio.ensure_future(play(RolloutRequest({}, f"{n}"))) for n in range(3)]
             await asyncio.sleep(0.0)
             for task in tasks:
                 task.cancel()

@@ -42,26 +42,31 @@ class EpisodeServer:
         self._play = play
         self._send = send
         self._tasks: dict[int, asyncio.Task[bytes]] = {}
+        self._stopped: set[int] = set()
         self._answers: list[tuple[int, bytes | None]] = []
 
     def order(self, number: int, request_id: str, request: bytes | None) -> None:
         """Begin the episode of a request; without one, stop the one that has this number."""
         if request is not None:
-            task = asyncio.create_task(self._episode(request_id, request))
+            task = asyncio.create_task(self._episode(number, request_id, request))
             self._tasks[number] = task
             task.add_done_callback(functools.partial(self._end, number))
         elif number in self._tasks:
-            self._tasks[number].cancel()
+            self._stop(number)
 
     async def stop(self) -> None:
         """Stop all episodes and wait until their environments are closed, for a while."""
         tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
+        for number in self._tasks:
+            self._stop(number)
         if tasks:
             await asyncio.wait(tasks, timeout=_STOP_SECONDS)
 
-    async def _episode(self, request_id: str, content: bytes) -> bytes:
+    def _stop(self, number: int) -> None:
+        self._stopped.add(number)
+        self._tasks[number].cancel()
+
+    async def _episode(self, number: int, request_id: str, content: bytes) -> bytes:
         """Return the pickled Episode of a request, whatever happens."""
         try:
             request = pickle.loads(content)
@@ -69,10 +74,12 @@ class EpisodeServer:
             return _failed(request_id, "the task cannot be read in another process", error)
         try:
             episode = await self._play(request)
-        except asyncio.CancelledError:
-            raise
         except BaseException as error:  # somebody waits for the answer, and others play here
-            reason = TerminationReason.ENV_EXIT
+            is_cancel = isinstance(error, asyncio.CancelledError)
+            if is_cancel and number in self._stopped:
+                raise
+            ending = TerminationReason
+            reason = ending.ENV_LEAKED_CANCEL if is_cancel else ending.ENV_EXIT
             return _failed(request_id, "the episode raised", error, reason)
         _drop_task(episode)
         try:
@@ -82,6 +89,7 @@ class EpisodeServer:
 
     def _end(self, number: int, task: asyncio.Task[bytes]) -> None:
         del self._tasks[number]
+        self._stopped.discard(number)
         if not self._answers:
             # What ends in the same round of the loop goes together.
             asyncio.get_running_loop().call_soon(self._flush)
@@ -148,18 +156,13 @@ def main() -> None:
     connection = socket.socket(fileno=descriptor)
     # The parent knows by the connection's end that this process has ended, not what it started.
     connection.set_inheritable(False)
-    os.register_at_fork(after_in_child=functools.partial(_close_quietly, descriptor))
+    os.register_at_fork(after_in_child=connection.close)
     asyncio.run(_serve(connection))
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     # Threads of environments that hang must not keep the process.
     os._exit(0)
-
-
-def _close_quietly(descriptor: int) -> None:
-    with contextlib.suppress(OSError):
-        os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def in_words(error: BaseException) -> str:
     """Type and message of an error, of bounded length, whatever its class does."""
     try:
         text = str(error)
-    except Exception:
+    except BaseException:
         text = "its text cannot be shown"
     return f"{type(error).__name__}: {text}"[:2000]
 
