@@ -4,7 +4,7 @@ Two savings, each used only where a check at the start shows that the model give
 logprobs:
 
 - packing: the sequences of a micro-batch stand in one row without padding, and attention is
-  computed for each of them alone (one call of scaled-dot-product attention a sequence);
+  computed for each of them alone (`packed_attention`);
 - a head of its own: logits are computed only where an id was sampled, and in chunks that are
   computed again in the backward pass, so that (tokens x vocabulary) logits never stand whole in
   memory.
@@ -22,18 +22,16 @@ import peft
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from transformers import AttentionInterface, PreTrainedModel
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import AttentionMaskInterface
+from transformers import PreTrainedModel
 
 from rllm_learn.core.batch import TokenBatch
 from rllm_learn.core.critic import Critic
 from rllm_learn.core.logprobs import PolicyOutput, entropies_of, logprobs_of
+from rllm_learn.core.packed_attention import PACKED
 from rllm_learn.core.sharding import Pass
 
 MAX_LOGITS = 2**26
 """Logits that stand in memory at once; 256 MiB in float32."""
-_PACKED = "rllm_packed"
 _CHECK_LENGTHS = (7, 12, 3)
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 _LOW_PRECISION_TOLERANCE = 0.1
@@ -78,7 +76,7 @@ class Scorer:
             self._choose()
         self._critic = critic
         if self.packs and critic is not None and isinstance(critic.trunk, PreTrainedModel):
-            critic.trunk.set_attn_implementation(_PACKED)
+            critic.trunk.set_attn_implementation(PACKED)
 
     def __call__(self, batch: TokenBatch, *, with_values: bool = True) -> PolicyOutput:
         """Return the scores of a batch, with values where there is a critic.
@@ -170,7 +168,7 @@ class Scorer:
             before = getattr(self._model.config, "_attn_implementation", None)
             if before != "sdpa":
                 return
-            self._model.set_attn_implementation(_PACKED)
+            self._model.set_attn_implementation(PACKED)
             self.packs = True
             self.packs = self._agrees(batch, expected)
             if not self.packs:
@@ -221,49 +219,3 @@ def _check_batch(model: Any) -> TokenBatch:
         weights=zeros[:, :1],
         count=0.0,
     )
-
-
-def _packed_attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    sequence_lengths: tuple[int, ...] | None = None,
-    **options: Any,
-) -> tuple[Tensor, None]:
-    """Attend within each sequence of a row: query, key and value are (1, heads, N, size).
-
-    Without ``sequence_lengths`` it is transformers' own function.
-
-    Raises:
-        NotImplementedError: The layer caps its attention logits, which this function does not.
-    """
-    if sequence_lengths is None:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
-    if options.get("softcap") is not None:
-        raise NotImplementedError("capped attention logits")
-    window = options.pop("sliding_window", None)
-    parts = []
-    for q, k, v in zip(
-        *(t.split(sequence_lengths, dim=2) for t in (query, key, value)), strict=True
-    ):
-        mask = _window_mask(q, window) if window is not None and q.shape[2] > window else None
-        output, _ = sdpa_attention_forward(module, q, k, v, mask, **options)
-        parts.append(output)
-    return torch.cat(parts, dim=1), None
-
-
-def _window_mask(query: Tensor, window: int) -> Tensor:
-    """Return (1, 1, n, n): True where a position sees another, itself and the window - 1 before."""
-    positions = torch.arange(query.shape[2], device=query.device)
-    distance = positions[:, None] - positions[None, :]
-    return ((distance >= 0) & (distance < window))[None, None]
-
-
-def _no_mask(*_: Any, **__: Any) -> None:
-    """Return no mask: a packed row has none, and nothing else is computed with this attention."""
-
-
-AttentionInterface.register(_PACKED, _packed_attention)
-AttentionMaskInterface.register(_PACKED, _no_mask)
