@@ -210,7 +210,7 @@ def main() -> None:
     parser.add_argument("--lengths", nargs="+", choices=LENGTHS, default=LENGTHS)
     parser.add_argument("--rows", nargs="+", type=int, default=[8], help="TRL's rows a pass.")
     parser.add_argument("--laps", type=int, default=3)
-    parser.add_argument("--write", action="store_true", help="Write the result file.")
+    parser.add_argument("--write", action="store_true", help="Write the result files.")
     options = parser.parse_args()
     # The same torch and transformers on both sides, so that only the trainers differ.
     ours = installed("torch", "transformers")
@@ -224,8 +224,10 @@ def main() -> None:
     if options.write:
         versions = {"trl": version_in(trl, "trl"), **installed("ray"), **ours}
         settings = {"laps": options.laps, "threads": 1, "dtype": "float32"}
-        figures = {"scenarios": scenarios}
-        print(write_result("peers_learning", settings, figures, shown, versions))
+        for lengths in options.lengths:
+            own = [scenario for scenario in scenarios if scenario["lengths"] == lengths]
+            name, figures = f"peers_learning_{lengths}", {"scenarios": own}
+            print(write_result(name, settings, figures, tables(own), versions))
 
 
 if __name__ == "__main__":
