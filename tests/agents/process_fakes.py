@@ -69,6 +69,15 @@ class AsynchronousEnv(BaseEnv):
         await asyncio.sleep(0.0)
 
 
+async def seconds_to_stop(run: asyncio.Task[Any]) -> float:
+    """Cancel a run and return how long it takes to end."""
+    start = time.perf_counter()
+    run.cancel()
+    await asyncio.wait([run])
+    assert run.cancelled()
+    return time.perf_counter() - start
+
+
 def _raise(error: BaseException) -> Any:
     raise error
 
