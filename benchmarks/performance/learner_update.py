@@ -1,9 +1,9 @@
-"""CPU seconds of one update on sequences of spread-out and of equal lengths, packed and padded.
+"""CPU seconds of one update, packed and padded, for several kinds of lengths.
 
     OMP_NUM_THREADS=1 uv run python benchmarks/performance/learner_update.py --write
 
-One thread, float32, all parameters, GRPO. Rows: our learner as it is (packed, one attention call a
-sequence); the same learner without packing (sorted, padded to an area); a plain loop that pads the
+One thread, float32, all parameters, GRPO. Rows: our learner as it is (packed, equal prompts once);
+the same learner without packing (sorted, padded to an area); a plain loop that pads the
 whole batch to its longest sequence and cuts it into rows of 8, as trainers do that do not pack.
 Laps take turns; the table has medians and ranges over laps, those of ratios within a lap.
 """
@@ -32,6 +32,8 @@ SIZES = {
     "10M": {"hidden_size": 320, "intermediate_size": 960, "num_hidden_layers": 8},
 }
 VOCABULARY = 512
+LENGTHS = ("spread", "equal", "long prompts")
+GROUP_SIZE = 8
 RULE = UpdateRule(learning_rate=LearningRate(1e-4), micro_tokens=4096)
 LOSS = GRPO(GRPOConfig()).loss
 
@@ -48,7 +50,7 @@ def main() -> None:
     figures = [
         measure(size, lengths, options.sequences, options.laps)
         for size in options.sizes
-        for lengths in ("spread", "equal")
+        for lengths in LENGTHS
     ]
     shown = table(figures)
     print(shown.markdown())
@@ -97,21 +99,31 @@ def make_model(size: str) -> torch.nn.Module:
 
 
 def make_sequences(count: int, lengths: str) -> list[TokenSequence]:
-    """Return random sequences: log-normal lengths (mean 200, 99th percentile 1,500), or all 96."""
+    """Return random sequences in groups of one prompt.
+
+    Args:
+        count: Of the sequences.
+        lengths: "spread" for log-normal ones (mean 200, 99th percentile 1,500), of which 32 are the
+            prompt; "equal" for prompts of 32 and 64 sampled ids; "long prompts" for 480 and 32.
+    """
     rng = np.random.default_rng(0)
     sigma = 1.18
     drawn = np.clip(rng.lognormal(np.log(200) - sigma**2 / 2, sigma, count), 16, 3000)
-    sizes = [int(n) for n in drawn] if lengths == "spread" else [96] * count
-    made = []
-    for length in sizes:
-        prompt = min(32, length // 2)
-        mask = [False] * prompt + [True] * (length - prompt)
+    made: list[TokenSequence] = []
+    group: list[int] = []
+    for index in range(count):
+        if index % GROUP_SIZE == 0:
+            group = rng.integers(0, VOCABULARY, 480).tolist()
+        prompt = 480 if lengths == "long prompts" else 32
+        completion = {"equal": 64, "long prompts": 32}.get(lengths, int(drawn[index]) - prompt)
+        completion = max(completion, 1)
+        mask = [False] * prompt + [True] * completion
         sampled = SampledSequence(
-            token_ids=tuple(int(i) for i in rng.integers(0, VOCABULARY, length)),
+            token_ids=(*group[:prompt], *rng.integers(0, VOCABULARY, completion).tolist()),
             action_mask=tuple(mask),
             logprobs=tuple(-6.2 if m else 0.0 for m in mask),
         )
-        made.append(TokenSequence(sampled, (float(rng.normal()),) * length))
+        made.append(TokenSequence(sampled, (float(rng.normal()),) * len(mask)))
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from types import SimpleNamespace
 
 import torch
@@ -62,27 +63,58 @@ def sequence(
 
 
 def random_sequences(count: int, *, seed: int = 0, vocabulary: int = 32) -> list[TokenSequence]:
-    """Sequences of 4 to 20 ids, half of the positions sampled, random advantages."""
+    """Sequences of 4 to 20 ids, half of the positions sampled, random advantages.
+
+    No two of up to `vocabulary` begin with the same id, so none have equal prompts.
+    """
     draw = torch.Generator().manual_seed(seed)
 
     def integers(low: int, high: int, n: int) -> list[int]:
         return torch.randint(low, high, (n,), generator=draw).tolist()
 
     result = []
-    for _ in range(count):
+    for index in range(count):
         length = integers(4, 21, 1)[0]
         sampled = sorted({1 + i % (length - 1) for i in integers(0, 100, length // 2)})
         values = (-torch.rand(len(sampled), generator=draw) * 4).tolist()
         advantage = float(torch.randn(1, generator=draw))
         result.append(
             sequence(
-                integers(0, vocabulary, length),
+                [index % vocabulary, *integers(0, vocabulary, length)[1:]],
                 sampled=sampled,
                 logprobs=values,
                 advantage=advantage,
             )
         )
     return result
+
+
+def sequences_of_prompts(
+    lengths: list[tuple[int, list[int]]], *, vocabulary: int = 32
+) -> list[TokenSequence]:
+    """For each prompt length, sequences of that prompt that sample so many ids each.
+
+    In turns of prompts, so that those of one prompt stand apart; random advantages.
+    """
+    draw = torch.Generator().manual_seed(0)
+
+    def integers(count: int) -> list[int]:
+        return torch.randint(0, vocabulary, (count,), generator=draw).tolist()
+
+    lots = []
+    for prompt_length, completions in lengths:
+        prompt, lot = integers(prompt_length), []
+        for length in completions:
+            lot.append(
+                sequence(
+                    [*prompt, *integers(length)],
+                    sampled=list(range(prompt_length, prompt_length + length)),
+                    logprobs=(-torch.rand(length, generator=draw) * 4).tolist(),
+                    advantage=float(torch.randn(1, generator=draw)),
+                )
+            )
+        lots.append(lot)
+    return [s for turn in zip_longest(*lots) for s in turn if s is not None]
 
 
 def summed_gradients(policy: nn.Module) -> dict[str, torch.Tensor]:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learn_fakes import random_sequences, sequence
+from learn_fakes import random_sequences, sequence, sequences_of_prompts
 
 from rllm_learn.core.batch import (
     BatchError,
@@ -41,6 +42,29 @@ def test_micro_batches_keep_to_the_budget_and_lose_nothing(count, micro_tokens, 
     for batch in batches:
         area = len(batch) * max(map(len, batch))
         assert area <= micro_tokens or len(batch) == 1
+
+
+@given(st.integers(1, 40), st.integers(1, 200), st.integers(0, 5))
+def test_packed_micro_batches_keep_to_the_budget_and_lose_nothing(count, micro_tokens, seed):
+    draw = random.Random(seed)
+    prompts = [(5, [draw.randint(1, 30) for _ in range(count)]), (12, [draw.randint(1, 9)])]
+    sequences = sequences_of_prompts(prompts)
+    batches = make_micro_batches(sequences, micro_tokens, packed=True)
+    assert sorted(map(id, sequences)) == sorted(id(s) for b in batches for s in b)
+    for batch in batches:
+        # Each of the batch's prompts once, and what was sampled.
+        prompt_ids = sum(map(len, {s.sampled.prompt for s in batch}))
+        positions = prompt_ids + sum(s.sampled.num_actions for s in batch)
+        assert positions <= micro_tokens or len(batch) == 1
+
+
+def test_packed_a_prompt_is_counted_once():
+    # Prompts of 4 and 6 ids: rows of 4 + 1 + 3 + 5 = 13 and 6 + 2.
+    sequences = sequences_of_prompts([(4, [3, 5, 1]), (6, [2])])
+    lengths = [[len(s) for s in b] for b in make_micro_batches(sequences, 13, packed=True)]
+    assert lengths == [[5, 7, 9], [8]]
+    lengths = [[len(s) for s in b] for b in make_micro_batches(sequences, 12, packed=True)]
+    assert lengths == [[5, 7], [9], [8]]
 
 
 def test_a_sequence_longer_than_the_budget_forms_a_micro_batch_alone():

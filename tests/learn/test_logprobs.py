@@ -5,32 +5,43 @@ import math
 import pytest
 import torch
 
-from rllm_learn.core.logprobs import entropies_of, logprobs_of
+from rllm_learn.core.logprobs import scores_of
 
 
-def test_logprobs_worked_by_hand():
+def test_both_worked_by_hand():
     # softmax([0, log 3]) = [1/4, 3/4]; softmax([0, 0]) = [1/2, 1/2].
     logits = torch.tensor([[0.0, math.log(3)], [0.0, 0.0]])
-    result = logprobs_of(logits, torch.tensor([1, 0])).tolist()
-    assert result == pytest.approx([math.log(3 / 4), math.log(1 / 2)])
+    logprobs, entropies = scores_of(logits, torch.tensor([1, 0]))
+    assert logprobs.tolist() == pytest.approx([math.log(3 / 4), math.log(1 / 2)])
+    quarter = 0.25 * math.log(4) + 0.75 * math.log(4 / 3)
+    assert entropies.tolist() == pytest.approx([quarter, math.log(2)])
 
 
 def test_temperature_divides_the_logits():
     # At temperature 2, log 9 becomes log 3.
     logits = torch.tensor([[0.0, math.log(9)]])
-    result = logprobs_of(logits, torch.tensor([0]), temperature=2.0)
+    result, _ = scores_of(logits, torch.tensor([0]), temperature=2.0)
     assert result.item() == pytest.approx(math.log(1 / 4))
 
 
 def test_low_precision_is_raised():
     logits = torch.tensor([[0.0, 1.0]], dtype=torch.bfloat16)
-    assert logprobs_of(logits, torch.tensor([0])).dtype == torch.float32
-    assert logprobs_of(logits.double(), torch.tensor([0])).dtype == torch.float64
+    assert {t.dtype for t in scores_of(logits, torch.tensor([0]))} == {torch.float32}
+    assert {t.dtype for t in scores_of(logits.double(), torch.tensor([0]))} == {torch.float64}
 
 
-def test_entropies_worked_by_hand():
-    logits = torch.tensor([[0.0, math.log(3)], [0.0, 0.0]], requires_grad=True)
-    result = entropies_of(logits)
-    quarter = 0.25 * math.log(4) + 0.75 * math.log(4 / 3)
-    assert result.tolist() == pytest.approx([quarter, math.log(2)])
-    assert result.requires_grad
+@pytest.mark.parametrize("read", [slice(0, 1), slice(1, 2), slice(0, 2)])
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_gradients_are_those_of_differences(read, temperature):
+    torch.manual_seed(0)
+    logits = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)
+    ids = torch.tensor([[0, 4, 2], [1, 1, 3]])
+    assert torch.autograd.gradcheck(
+        lambda z: scores_of(z, ids, temperature=temperature)[read], logits
+    )
+
+
+def test_what_no_loss_looks_at_has_no_gradient():
+    logits = torch.randn(3, 5, requires_grad=True)
+    scores_of(logits, torch.tensor([0, 1, 2]))[0][:0].sum().backward()
+    assert logits.grad is not None and not logits.grad.any()

@@ -10,8 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from rllm_learn.core.packed_attention import attend_at_once, packed_attention, torch_varlen
+from rllm_learn.core.packing import PackedRow
 
-LENGTHS = (7, 1, 12, 3)
+ROWS = {
+    "apart": PackedRow(shared=(0, 0, 0, 0), own=(7, 1, 12, 3)),
+    "prompts shared": PackedRow(shared=(0, 4, 4, 4, 0, 0, 3, 3), own=(7, 1, 1, 12, 5, 5, 7, 6)),
+}
+"""The second with fewer and more positions than twice their prompt, some equally many."""
 HEADS, SHARED, SIZE = 4, 2, 8
 
 
@@ -54,20 +59,23 @@ def by_definition(
     return output
 
 
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 @pytest.mark.parametrize("window", [None, 1, 5])
 @pytest.mark.parametrize("scale", [None, 0.25])
-def test_one_call_is_what_a_call_a_sequence_is(window: int | None, scale: float | None) -> None:
+def test_one_call_is_what_a_call_a_sequence_is(
+    row: PackedRow, window: int | None, scale: float | None
+) -> None:
     torch.manual_seed(0)
     query, key, value = (
-        torch.randn(1, heads, sum(LENGTHS), SIZE, dtype=torch.float64)
+        torch.randn(1, heads, sum(row.own), SIZE, dtype=torch.float64)
         for heads in (HEADS, SHARED, SHARED)
     )
     options: dict[str, Any] = {} if window is None else {"sliding_window": window}
     each, _ = packed_attention(
-        Layer(), query, key, value, None, sequence_lengths=LENGTHS, scaling=scale, **options
+        Layer(), query, key, value, None, packed_row=row, scaling=scale, **options
     )
-    at_once = attend_at_once(by_definition, query, key, value, LENGTHS, scale, window)
-    assert at_once.shape == (1, sum(LENGTHS), HEADS, SIZE)
+    at_once = attend_at_once(by_definition, query, key, value, row, scale, window)
+    assert at_once.shape == (1, sum(row.own), HEADS, SIZE)
     assert torch.allclose(each, at_once, rtol=0, atol=1e-12)
 
 
@@ -84,15 +92,16 @@ def test_torchs_kernel_takes_these_arguments() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 @pytest.mark.parametrize("window", [None, 5])
-def test_on_a_gpu_both_are_the_same_but_for_rounding(window: int | None) -> None:
+def test_on_a_gpu_both_are_the_same_but_for_rounding(row: PackedRow, window: int | None) -> None:
     torch.manual_seed(0)
     single: Any = [
-        torch.randn(1, heads, sum(LENGTHS), 64, device="cuda") for heads in (HEADS, SHARED, SHARED)
+        torch.randn(1, heads, sum(row.own), 64, device="cuda") for heads in (HEADS, SHARED, SHARED)
     ]
     options: dict[str, Any] = {} if window is None else {"sliding_window": window}
     given: Any = (Layer(), *single, None)
-    each, _ = packed_attention(*given, sequence_lengths=LENGTHS, **options)
+    each, _ = packed_attention(*given, packed_row=row, **options)
     given = (Layer(), *(tensor.bfloat16() for tensor in single), None)
-    at_once, _ = packed_attention(*given, sequence_lengths=LENGTHS, **options)
+    at_once, _ = packed_attention(*given, packed_row=row, **options)
     assert torch.allclose(each, at_once.float(), rtol=0.02, atol=0.02)

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 import torch.multiprocessing as multiprocessing
-from learn_fakes import plain_update, random_sequences, sequence, tiny_policy
+from learn_fakes import (
+    plain_update,
+    random_sequences,
+    sequence,
+    sequences_of_prompts,
+    tiny_policy,
+)
 
 from rllm_learn.algorithms import GRPO, GRPOConfig
 from rllm_learn.core.learner import Learner, UpdateRule
@@ -47,6 +53,17 @@ def test_shares_are_disjoint_whole_and_balanced():
     assert sorted(sum(map(len, share)) for share in shares) == [13, 15, 16]
 
 
+def test_a_prompts_sequences_go_to_one_rank_where_ranks_stay_balanced():
+    # Four prompts of 20 ids with four sequences of 5: a lot is 40, and two ranks get two each.
+    sequences = sequences_of_prompts([(20, [5] * 4)] * 4)
+    shares = [share_of(sequences, OneOf(rank, 2)) for rank in range(2)]
+    assert [len({s.sampled.prompt for s in share}) for share in shares] == [2, 2]
+    assert [len(share) for share in shares] == [8, 8]
+    # One prompt: lots of at most 100 / 8 ids are single sequences, and each rank gets as many.
+    shares = [share_of(sequences[::4], OneOf(rank, 2)) for rank in range(2)]
+    assert [len(share) for share in shares] == [2, 2]
+
+
 def test_a_rank_may_get_nothing_and_one_rank_gets_everything():
     only = [sequence([1, 2], sampled=[1])]
     assert share_of(only, OneOf(0, 2)) == only
@@ -74,8 +91,9 @@ def test_an_update_on_two_ranks_equals_a_plain_loop_also_where_one_has_no_share(
         assert parameters.keys() == changes.keys()
         for name, change in changes.items():
             difference = parameters[name] - before[name] - change
-            # Adam divides by the root of the second moment: rounding of a gradient near 0 shows.
-            assert difference.norm() < 1e-6 * change.norm()
+            # Adam divides by the root of the second moment: rounding of a gradient near 0 shows,
+            # and Qwen3 rounds to single precision in its norms.
+            assert difference.norm() < 1e-5 * change.norm()
         assert metrics == pytest.approx(alone.metrics, rel=1e-9)
     for name in changes:
         assert torch.equal(of_ranks[0][0][name], of_ranks[1][0][name])

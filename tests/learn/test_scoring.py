@@ -8,11 +8,11 @@ import peft
 import pytest
 import torch
 import transformers
-from learn_fakes import random_sequences, tiny_policy
+from learn_fakes import random_sequences, sequences_of_prompts, tiny_policy
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from rllm_learn.core.batch import collate
+from rllm_learn.core.batch import by_prompt, collate
 from rllm_learn.core.scoring import Scorer
 
 SMALL = {
@@ -105,6 +105,42 @@ def test_gradients_are_those_of_each_sequence_alone(wrapped):
         if one.grad is not None:
             scale = other.grad.abs().max().clamp(min=1e-6)
             assert ((one.grad - other.grad).abs().max() / scale).item() < 1e-9, name
+
+
+PROMPTS = [(6, [1, 20, 3]), (9, [4, 2, 7, 30]), (5, [8])]
+"""Lengths of prompts and of what follows them; some follow with less than twice their prompt."""
+
+
+@pytest.mark.parametrize("family", sorted(PACKED))
+def test_scores_of_equal_prompts_computed_once_are_those_of_each_sequence_alone(family):
+    model = make(family)
+    sequences = by_prompt(sequences_of_prompts(PROMPTS, vocabulary=97))
+    expected = plain_logprobs(copy.deepcopy(model), sequences)
+    batch = collate(sequences)
+    positions = []
+    model.get_decoder().register_forward_hook(
+        lambda _, __, output: positions.append(output.last_hidden_state.shape[1])
+    )
+    scores = Scorer(model)(batch)
+    assert torch.allclose(scores.logprobs[batch.action_mask], expected, rtol=0, atol=1e-9)
+    # Three prompts of 6, 9 and 5 ids, and 24, 43 and 8 ids after them.
+    assert positions[-1] == 20 + 75
+
+
+@pytest.mark.parametrize(("family", "tolerance"), [("gpt2", 1e-12), ("qwen3", 1e-5)])
+def test_gradients_of_equal_prompts_add_up(family, tolerance):
+    # The norms of Qwen3 round to single precision in models of double, too.
+    policy = make(family)
+    reference = copy.deepcopy(policy)
+    sequences = by_prompt(sequences_of_prompts(PROMPTS, vocabulary=97))
+    Scorer(policy)(collate(sequences)).logprobs.square().sum().backward()
+    plain_logprobs(reference, sequences).square().sum().backward()
+    for (name, one), (_, other) in zip(
+        policy.named_parameters(), reference.named_parameters(), strict=True
+    ):
+        assert one.grad is not None and other.grad is not None
+        apart = (one.grad - other.grad).abs().max() / other.grad.abs().max().clamp(min=1e-3)
+        assert apart.item() < tolerance, name
 
 
 def test_entropies_are_those_of_the_predictions():

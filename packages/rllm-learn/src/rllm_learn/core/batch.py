@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from rllm_learn.core.packing import PackedRow
+
 Record = TypeVar("Record", bound=Any)
 
 
@@ -85,6 +87,11 @@ class SampledSequence:
     def num_actions(self) -> int:
         """Number of sampled ids."""
         return sum(self.action_mask)
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """Ids before the first sampled one."""
+        return self.token_ids[: self.action_mask.index(True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +204,8 @@ class TokenBatch:
     """(B, T) float32."""
     lengths: tuple[int, ...]
     """Ids of each row that are no padding."""
+    prompts: tuple[tuple[int, ...], ...]
+    """Ids of each row before its first sampled one."""
     weights: Tensor
     """(B, 1) float32: what the losses of a row's sampled ids are multiplied by."""
     count: float
@@ -250,6 +259,7 @@ def collate(
         sampler_logprobs=pad((s.sampled.logprobs for s in sequences), torch.float32),
         advantages=pad((s.advantages for s in sequences), torch.float32),
         lengths=tuple(len(s) for s in sequences),
+        prompts=tuple(s.sampled.prompt for s in sequences),
         weights=torch.tensor([[s.weight] for s in sequences], device=device),
         count=sum(s.sampled.num_actions if s.count is None else s.count for s in sequences),
         policy_logprobs=pad_scores([s.sampled.scores.policy for s in sequences]),
@@ -288,25 +298,50 @@ def make_micro_batches(
 ) -> list[list[TokenSequence]]:
     """Cut sequences into micro-batches of at most `micro_tokens` positions.
 
-    Sequences are sorted by length, so that little is padded. One that is longer than
-    `micro_tokens` forms a micro-batch alone: the budget bounds memory, it drops nothing.
+    One that is longer than `micro_tokens` forms a micro-batch alone: the budget bounds memory, it
+    drops nothing.
 
     Args:
         sequences: In any order.
         micro_tokens: Budget of positions; at least 1.
-        packed: Whether a micro-batch takes the sum of its lengths; else the padded area B x T.
+        packed: Whether a micro-batch takes one row (see `PackedRow`): then sequences with equal
+            prompts follow each other, and a prompt is counted once. Else it takes the padded area
+            B x T, and sequences are sorted by length, so that little is padded.
 
     Raises:
         BatchError: The budget is below 1.
     """
     if micro_tokens < 1:
         raise BatchError(f"micro_tokens must be at least 1, got {micro_tokens}")
+    if packed:
+        ordered = by_prompt(sequences)
+        own = own_positions(ordered)
+    else:
+        ordered = sorted(sequences, key=len)
+        own = list(map(len, ordered))
     batches: list[list[TokenSequence]] = []
-    for sequence in sorted(sequences, key=len):  # ascending: the newest is the widest
+    area = 0
+    for sequence, added in zip(ordered, own, strict=True):
         current = batches[-1] if batches else []
-        area = sum(map(len, current)) if packed else len(current) * len(sequence)
-        if current and area + len(sequence) <= micro_tokens:
+        # Padded, the newest is the widest.
+        area = area + added if packed else (len(current) + 1) * len(sequence)
+        if current and area <= micro_tokens:
             current.append(sequence)
         else:
             batches.append([sequence])
+            area = len(sequence)
     return batches
+
+
+def by_prompt(sequences: Iterable[TokenSequence]) -> list[TokenSequence]:
+    """Return sequences with those of equal prompts together, the shortest of them first."""
+    groups: dict[tuple[int, ...], list[TokenSequence]] = {}
+    for sequence in sequences:
+        groups.setdefault(sequence.sampled.prompt, []).append(sequence)
+    return [sequence for group in groups.values() for sequence in sorted(group, key=len)]
+
+
+def own_positions(sequences: Sequence[TokenSequence]) -> tuple[int, ...]:
+    """Return how many positions each sequence adds to a row: see `PackedRow`."""
+    prompts = [sequence.sampled.prompt for sequence in sequences]
+    return PackedRow.of([len(sequence) for sequence in sequences], prompts).own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,16 +34,14 @@ class PolicyOutput:
             token_ids: (B, T) integers in [0, V).
             temperature: What the sampler divided the logits by; above 0.
         """
-        predictions, ids = logits[:, :-1], token_ids[:, 1:]
-        found = (
-            logprobs_of(predictions, ids, temperature=temperature),
-            entropies_of(predictions, temperature=temperature),
-        )
+        found = scores_of(logits[:, :-1], token_ids[:, 1:], temperature=temperature)
         return cls(*(torch.nn.functional.pad(values, (1, 0)) for values in found))
 
 
-def logprobs_of(logits: Tensor, token_ids: Tensor, *, temperature: float = 1.0) -> Tensor:
-    """Return log p(id) of each id under the logits that predict it.
+def scores_of(
+    logits: Tensor, token_ids: Tensor, *, temperature: float = 1.0
+) -> tuple[Tensor, Tensor]:
+    """Return log p(id) of each id, and the entropy of the prediction that it is drawn from.
 
     Args:
         logits: (..., V), as the model gave them for the position before each id.
@@ -50,26 +49,47 @@ def logprobs_of(logits: Tensor, token_ids: Tensor, *, temperature: float = 1.0) 
         temperature: What the logits are divided by, as the sampler did; above 0.
 
     Returns:
-        (...) natural logarithms, float32 at least.
+        (...) natural logarithms and (...) entropies in [0, log V] nats, float32 at least.
     """
-    predictions = _at_least_float32(logits) / temperature
-    chosen = predictions.gather(-1, token_ids.unsqueeze(-1)).squeeze(-1)
-    return chosen - predictions.logsumexp(-1)
+    predictions = logits if logits.dtype == torch.float64 else logits.float()
+    if temperature != 1.0:
+        predictions = predictions / temperature
+    logprobs, entropies = _LogprobsAndEntropies.apply(predictions, token_ids)  # pyright: ignore[reportGeneralTypeIssues]
+    return logprobs, entropies
 
 
-def entropies_of(logits: Tensor, *, temperature: float = 1.0) -> Tensor:
-    """Return the entropy in nats of each prediction.
+class _LogprobsAndEntropies(torch.autograd.Function):
+    """Both from one log-softmax, which alone is kept for the backward pass.
 
-    Args:
-        logits: (..., V).
-        temperature: What the logits are divided by; above 0.
-
-    Returns:
-        (...) in [0, log V], float32 at least.
+    With p the softmax of the logits z, d log p_i / d z_j = [i = j] - p_j and d H / d z_j =
+    -p_j (log p_j + H).
     """
-    log_probs = (_at_least_float32(logits) / temperature).log_softmax(-1)
-    return -(log_probs.exp() * log_probs).sum(-1)
 
+    @staticmethod
+    def forward(ctx: Any, predictions: Tensor, token_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both, each (...), of predictions (..., V)."""
+        log_probs = predictions.log_softmax(-1)
+        logprobs = log_probs.gather(-1, token_ids.unsqueeze(-1)).squeeze(-1)
+        entropies = -(log_probs.exp() * log_probs).sum(-1)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(log_probs, token_ids, entropies)
+        return logprobs, entropies
 
-def _at_least_float32(logits: Tensor) -> Tensor:
-    return logits if logits.dtype == torch.float64 else logits.float()
+    @staticmethod
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, of_logprobs: Tensor | None, of_entropies: Tensor | None
+    ) -> tuple[Tensor | None, None]:
+        """Return the gradient of the predictions; most losses do not look at entropies."""
+        log_probs, token_ids, entropies = ctx.saved_tensors
+        if of_logprobs is None and of_entropies is None:
+            return None, None
+        factor = torch.zeros_like(entropies) if of_logprobs is None else of_logprobs
+        factor = factor.unsqueeze(-1)
+        probabilities = log_probs.exp()
+        if of_entropies is None:
+            gradient = probabilities.mul_(-factor)
+        else:
+            gradient = log_probs + entropies.unsqueeze(-1)
+            gradient = gradient.mul_(of_entropies.unsqueeze(-1)).add_(factor)
+            gradient = gradient.mul_(probabilities).neg_()
+        return gradient.scatter_add_(-1, token_ids.unsqueeze(-1), factor), None

@@ -1,15 +1,17 @@
 """Attention within each of the sequences that stand in one row without padding.
 
-On a CPU, and wherever torch's kernel does not apply, one call of scaled-dot-product attention a
-sequence; on a GPU in half precision one call for all of them (`torch.nn.attention.varlen`).
+On a CPU, and wherever torch's kernel does not apply, one call of scaled-dot-product attention for
+sequences of one length that follow each other; on a GPU in half precision one call for all of them
+(`torch.nn.attention.varlen`). A prompt that stands once for several sequences is attended to by
+each of them.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from itertools import accumulate
+from collections.abc import Callable, Sequence
+from itertools import accumulate, groupby
 from typing import Any
 
 import torch
@@ -18,8 +20,12 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface
 
+from rllm_learn.core.packing import PackedRow
+
 PACKED = "rllm_packed"
 """Name of this attention among those of transformers."""
+_FEW = 2
+"""Positions, as times those of their prompt, up to which a mask is cheaper than its queries."""
 _VARLEN_DTYPES = (torch.bfloat16, torch.float16)
 _VARLEN_LARGEST_HEAD = 256
 _VARLEN_ARGUMENTS = {"scale", "window_size", "enable_gqa"}
@@ -31,12 +37,12 @@ def packed_attention(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
-    sequence_lengths: tuple[int, ...] | None = None,
+    packed_row: PackedRow | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
     """Attend within each sequence of a row: query, key and value are (1, heads, N, size).
 
-    Without ``sequence_lengths`` it is transformers' own function.
+    Without ``packed_row`` it is transformers' own function.
 
     Returns:
         Shape (1, N, heads, size), and no weights.
@@ -44,7 +50,7 @@ def packed_attention(
     Raises:
         NotImplementedError: The layer caps its attention logits, which this function does not.
     """
-    if sequence_lengths is None:
+    if packed_row is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     if options.get("softcap") is not None:
         raise NotImplementedError("capped attention logits")
@@ -52,15 +58,56 @@ def packed_attention(
     varlen = torch_varlen()
     if varlen is not None and _fits_varlen(query, value, options):
         scale = options.get("scaling")
-        return attend_at_once(varlen, query, key, value, sequence_lengths, scale, window), None
-    parts = []
-    for q, k, v in zip(
-        *(t.split(sequence_lengths, dim=2) for t in (query, key, value)), strict=True
+        return attend_at_once(varlen, query, key, value, packed_row, scale, window), None
+    runs = [
+        (shared, own, len(list(run)))
+        for (shared, own), run in groupby(zip(packed_row.shared, packed_row.own, strict=True))
+    ]
+    sizes = [own * count for _, own, count in runs]
+    parts, prompt = [], (query, key, value)
+    for (shared, own, count), *given in zip(
+        runs, *(tensor.split(sizes, dim=2) for tensor in (query, key, value)), strict=True
     ):
-        mask = _window_mask(q, window) if window is not None and q.shape[2] > window else None
-        output, _ = sdpa_attention_forward(module, q, k, v, mask, **options)
-        parts.append(output)
-    return torch.cat(parts, dim=1), None
+        # (count, heads, own, size), of sequences of one length.
+        q, k, v = (t[0].unflatten(1, (count, own)).transpose(0, 1) for t in given)
+        if not shared:
+            prompt = (q[-1:], k[-1:], v[-1:])
+        output = _attend(module, (q, k, v), prompt, shared, window, options)
+        parts.append(output.flatten(0, 1))
+    return torch.cat(parts).unsqueeze(0), None
+
+
+def _attend(
+    module: nn.Module,
+    own: Sequence[Tensor],
+    prompt: Sequence[Tensor],
+    shared: int,
+    window: int | None,
+    options: dict[str, Any],
+) -> Tensor:
+    """Return (B, n, heads, size) for the own positions of sequences of one length.
+
+    Args:
+        module: The layer.
+        own: Query, key and value of these positions, (B, heads, n, size).
+        prompt: Those of one sequence that begins with the `shared` positions before them.
+        shared: How many stand before them; 0 for none.
+        window: Positions that each one sees; None for all before.
+        options: Of transformers' function.
+    """
+    q, k, v = own
+    if window is not None and window >= shared + q.shape[2]:
+        window = None
+    if not shared:
+        mask = None if window is None else _seen(q, 0, window)
+        return sdpa_attention_forward(module, q, k, v, mask, **options)[0]
+    before = [tensor[:, :, :shared].expand(len(q), -1, -1, -1) for tensor in prompt]
+    k, v = (torch.cat(pair, dim=2) for pair in zip(before[1:], (k, v), strict=True))
+    if q.shape[2] <= _FEW * shared or window is not None:
+        return sdpa_attention_forward(module, q, k, v, _seen(q, shared, window), **options)[0]
+    # The prompt's queries again: without a mask only what stands before is computed.
+    q = torch.cat((before[0], q), dim=2)
+    return sdpa_attention_forward(module, q, k, v, None, **options)[0][:, shared:]
 
 
 def attend_at_once(
@@ -68,7 +115,7 @@ def attend_at_once(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    lengths: tuple[int, ...],
+    packed_row: PackedRow,
     scale: float | None,
     window: int | None,
 ) -> Tensor:
@@ -79,22 +126,27 @@ def attend_at_once(
         query: Shape (1, heads, N, size).
         key: Shape (1, heads or fewer, N, size): groups of heads of the query share one.
         value: As the key.
-        lengths: Of the sequences, N together.
+        packed_row: Where the sequences stand.
         scale: Factor of the scores; None is one over the square root of size.
         window: Positions that each one sees, itself among them; None is all before.
 
     Returns:
         Shape (1, N, heads, size).
     """
+    lengths = [a + b for a, b in zip(packed_row.shared, packed_row.own, strict=True)]
     bounds = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32, device=query.device)
     longest = max(lengths)
-    rows = (tensor[0].transpose(0, 1).contiguous() for tensor in (query, key, value))
+    rows = [tensor[0].transpose(0, 1).contiguous() for tensor in (query, key, value)]
+    kept = None
+    if any(packed_row.shared):
+        whole, kept = packed_row.unshared(query.device)
+        rows = [row[whole] for row in rows]
     left = -1 if window is None else window - 1
     output: Tensor = varlen(
         *rows, bounds, bounds, longest, longest,
         scale=scale, window_size=(left, 0), enable_gqa=True,
     )  # fmt: skip
-    return output.unsqueeze(0)
+    return (output if kept is None else output[kept]).unsqueeze(0)
 
 
 @functools.cache
@@ -120,11 +172,19 @@ def _fits_varlen(query: Tensor, value: Tensor, options: dict[str, Any]) -> bool:
     )
 
 
-def _window_mask(query: Tensor, window: int) -> Tensor:
-    """Return (1, 1, n, n): True where a position sees another, itself and the window - 1 before."""
-    positions = torch.arange(query.shape[2], device=query.device)
-    distance = positions[:, None] - positions[None, :]
-    return ((distance >= 0) & (distance < window))[None, None]
+def _seen(query: Tensor, before: int, window: int | None) -> Tensor:
+    """Return (1, 1, n, before + n): True where a position sees another.
+
+    Args:
+        query: (B, heads, n, size), of positions that follow `before` others.
+        before: How many.
+        window: Positions that each one sees, itself among them; None is all before.
+    """
+    count = query.shape[2]
+    positions = torch.arange(before + count, device=query.device)
+    distance = positions[before:, None] - positions[None, :]
+    seen = distance >= 0
+    return (seen if window is None else seen & (distance < window))[None, None]
 
 
 def _no_mask(*_: Any, **__: Any) -> None:

@@ -18,11 +18,13 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 
-from rllm_learn.core.batch import TokenSequence
+from rllm_learn.core.batch import TokenSequence, by_prompt, own_positions
 from rllm_learn.core.sharding import Pass, shard
 
 _BUCKET_ELEMENTS = 32 * 2**20
 """Most numbers of one collective: bounds the copy that it takes."""
+_LOTS_A_RANK = 4
+"""Sequences of one prompt are cut into lots of at most this part of a rank's even share."""
 
 
 class Ranks(Protocol):
@@ -155,19 +157,31 @@ class ProcessGroupRanks:
 
 
 def share_of(sequences: Sequence[TokenSequence], ranks: Ranks) -> list[TokenSequence]:
-    """Return this rank's sequences: the longest first, each to the rank with fewest tokens.
+    """Return this rank's sequences: the largest lot first, each to the rank with fewest tokens.
 
-    Shares are disjoint and together all sequences; a rank may get none.
+    A lot is of one prompt, which its rank computes once (see `PackedRow`), and so small that ranks
+    can be balanced. Shares are disjoint and together all sequences; a rank may get none.
     """
     if ranks.size == 1:
         return list(sequences)
+    largest = sum(map(len, sequences)) / (_LOTS_A_RANK * ranks.size)
+    ordered = by_prompt(sequences)
+    lots: list[list[TokenSequence]] = []
+    sizes: list[int] = []
+    for sequence, own in zip(ordered, own_positions(ordered), strict=True):
+        if own < len(sequence) and sizes[-1] + own <= largest:
+            lots[-1].append(sequence)
+            sizes[-1] += own
+        else:
+            lots.append([sequence])
+            sizes.append(len(sequence))
     loads = [(0, rank) for rank in range(ranks.size)]
     mine = []
-    for sequence in sorted(sequences, key=len, reverse=True):
+    for size, index in sorted(zip(sizes, range(len(lots)), strict=True), key=lambda lot: -lot[0]):
         load, rank = heapq.heappop(loads)
-        heapq.heappush(loads, (load + len(sequence), rank))
+        heapq.heappush(loads, (load + size, rank))
         if rank == ranks.rank:
-            mine.append(sequence)
+            mine += lots[index]
     return mine
 
 

@@ -1,10 +1,11 @@
 """Logprobs and values of sequences, without computing what is not needed.
 
-Two savings, each used only where a check at the start shows that the model gives the same
+Savings, each used only where a check at the start shows that the model gives the same
 logprobs:
 
-- packing: the sequences of a micro-batch stand in one row without padding, and attention is
-  computed for each of them alone (`packed_attention`);
+- packing: the sequences of a micro-batch stand in one row without padding, equal prompts that
+  follow each other stand there once (`packing`), and attention is computed for each of them alone
+  (`packed_attention`);
 - a head of its own: logits are computed only where an id was sampled, and in chunks that are
   computed again in the backward pass, so that (tokens x vocabulary) logits never stand whole in
   memory.
@@ -24,15 +25,17 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from rllm_learn.core.batch import TokenBatch
+from rllm_learn.core.batch import SampledSequence, TokenBatch, TokenSequence, collate
 from rllm_learn.core.critic import Critic
-from rllm_learn.core.logprobs import PolicyOutput, entropies_of, logprobs_of
+from rllm_learn.core.logprobs import PolicyOutput, scores_of
 from rllm_learn.core.packed_attention import PACKED
+from rllm_learn.core.packing import PackedRow
 from rllm_learn.core.sharding import Pass
 
 MAX_LOGITS = 2**26
 """Logits that stand in memory at once; 256 MiB in float32."""
-_CHECK_LENGTHS = (7, 12, 3)
+_CHECK_SEQUENCES = ((0, 1, 7), (20, 4, 7), (20, 4, 16), (20, 4, 6), (40, 1, 3))
+"""Text, prompt and length of each: some with equal prompts, followed by few and by many ids."""
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 _LOW_PRECISION_TOLERANCE = 0.1
 
@@ -131,9 +134,10 @@ class Scorer:
         rows, columns = batch.action_mask.nonzero(as_tuple=True)
         if not self.packs:
             return {"input_ids": batch.token_ids}, (rows, columns - 1)
-        starts = torch.tensor([0, *batch.lengths], device=rows.device).cumsum(0)[:-1]
-        index = (torch.zeros_like(rows), starts[rows] + columns - 1)
-        return _packed_inputs(batch, batch.lengths), index
+        packed_row = PackedRow.of(batch.lengths, batch.prompts)
+        ids, positions = packed_row.of_padded(batch.token_ids)
+        inputs = {"input_ids": ids, "position_ids": positions, "packed_row": packed_row}
+        return inputs, (torch.zeros_like(rows), packed_row.places(rows, columns - 1))
 
     def _states(self, trunk: Any, inputs: dict[str, Any], index: tuple[Tensor, Tensor]) -> Tensor:
         """Return the last hidden states (N, H) that predict sampled ids."""
@@ -155,11 +159,10 @@ class Scorer:
         return torch.cat([part for part, _ in parts]), torch.cat([part for _, part in parts])
 
     def _of_logits(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        logprobs = logprobs_of(logits, targets, temperature=self._temperature)
-        return logprobs, entropies_of(logits, temperature=self._temperature)
+        return scores_of(logits, targets, temperature=self._temperature)
 
     def _choose(self) -> None:
-        """Use the savings that leave the logprobs of three short sequences as they are."""
+        """Use the savings that leave the logprobs of a few short sequences as they are."""
         batch = _check_batch(self._model)
         with torch.no_grad():
             expected = self(batch).logprobs
@@ -190,32 +193,15 @@ def _placed(batch: TokenBatch, of_sampled: Tensor) -> Tensor:
     return empty.index_put(batch.action_mask.nonzero(as_tuple=True), of_sampled)
 
 
-def _packed_inputs(batch: TokenBatch, lengths: tuple[int, ...]) -> dict[str, Any]:
-    rows = zip(batch.token_ids, lengths, strict=True)
-    device = batch.token_ids.device
-    return {
-        "input_ids": torch.cat([row[:length] for row, length in rows]).unsqueeze(0),
-        "position_ids": torch.cat([torch.arange(n, device=device) for n in lengths]).unsqueeze(0),
-        "sequence_lengths": lengths,
-    }
-
-
 def _check_batch(model: Any) -> TokenBatch:
-    device = next(model.parameters()).device
     vocabulary = model.get_input_embeddings().weight.shape[0]
-    width = max(_CHECK_LENGTHS)
-    count = len(_CHECK_LENGTHS)
-    ids = torch.arange(count * width, device=device).view(count, width) * 7 % vocabulary
-    inside = torch.arange(width)[None, :] < torch.tensor(_CHECK_LENGTHS)[:, None]
-    mask = inside.to(device)
-    mask[:, 0] = False
-    zeros = torch.zeros(count, width, device=device)
-    return TokenBatch(
-        token_ids=ids * inside.to(device),
-        action_mask=mask,
-        sampler_logprobs=zeros,
-        advantages=zeros,
-        lengths=_CHECK_LENGTHS,
-        weights=zeros[:, :1],
-        count=0.0,
-    )
+    sequences = []
+    for number, (text, prompt, length) in enumerate(_CHECK_SEQUENCES):
+        said = [7 * (text + place + (place >= prompt) * number) for place in range(length)]
+        sampled = SampledSequence(
+            token_ids=tuple(token % vocabulary for token in said),
+            action_mask=tuple(place >= prompt for place in range(length)),
+            logprobs=(0.0,) * length,
+        )
+        sequences.append(TokenSequence(sampled, advantages=(0.0,) * length))
+    return collate(sequences, device=next(model.parameters()).device)
