@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import torch
 from torch import nn
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
 from rllm_learn.core.batch import SampledSequence, TokenSequence
 from rllm_learn.core.learner import UpdateRule
@@ -31,6 +31,14 @@ def tiny_policy(seed: int = 0, *, tied: bool = True) -> Qwen3ForCausalLM:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Qwen3ForCausalLM(config).eval()
+
+
+def double_policy(seed: int = 0) -> GPT2LMHeadModel:
+    """A two-layer GPT-2 with random weights and 32 ids, in double precision, its norms too."""
+    config = GPT2Config(vocab_size=32, n_embd=16, n_layer=2, n_head=2, n_positions=64)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return GPT2LMHeadModel(config).double().eval()
 
 
 class UnigramPolicy(nn.Module):

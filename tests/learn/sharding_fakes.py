@@ -17,7 +17,7 @@ from typing import Any
 import peft
 import torch
 import torch.multiprocessing as multiprocessing
-from learn_fakes import random_sequences, tiny_policy
+from learn_fakes import random_sequences, sequences_of_prompts, tiny_policy
 from ppo_fakes import learner_of, ppo_rule, random_rollouts, update_of
 from torch import nn
 from transformers import AutoModelForCausalLM, Gemma2Config, Gemma2ForCausalLM
@@ -46,9 +46,15 @@ def outcome(learner: Learner, metrics: dict[str, float]) -> dict[str, Any]:
 
 
 def updated(
-    ranks: Ranks | None, *, wrap: Any = None, count: int = 5, adapter: bool = False, **rule: Any
+    ranks: Ranks | None,
+    *,
+    wrap: Any = None,
+    count: int = 5,
+    adapter: bool = False,
+    prompts: Any = None,
+    **rule: Any,
 ) -> dict:
-    """One update, in double precision."""
+    """One update, in double precision; of sequences of some prompts, or of `count` others."""
     policy = tiny_policy().double()
     learner = Learner(
         wrap(policy) if wrap else policy,
@@ -56,7 +62,8 @@ def updated(
         exports_adapter=adapter,
         ranks=ranks,
     )
-    return outcome(learner, learner.update(random_sequences(count), LOSS).metrics)
+    sequences = sequences_of_prompts(prompts) if prompts else random_sequences(count)
+    return outcome(learner, learner.update(sequences, LOSS).metrics)
 
 
 def in_bfloat16(ranks: Ranks | None, *, wrap: Any = None) -> dict:
@@ -165,6 +172,7 @@ CASES: dict[str, Callable[..., dict]] = {
     "lora": partial(updated, wrap=lora),
     "fewer sequences than ranks": partial(updated, count=1),
     "many small micro-batches": partial(updated, wrap=lora, count=9, micro_tokens=1),
+    "equal prompts": partial(updated, wrap=lora, prompts=[(6, [2, 9, 4, 5]), (5, [7, 1])]),
     "bfloat16": in_bfloat16,
     "bfloat16 lora": partial(in_bfloat16, wrap=lora),
     "adapters published": partial(updated, wrap=lora, adapter=True),

@@ -9,13 +9,13 @@ import pytest
 import torch
 from learn_fakes import (
     UnigramPolicy,
+    double_policy,
     plain_update,
     random_sequences,
     sequence,
     sequences_of_prompts,
     tiny_policy,
 )
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from rllm_learn.algorithms import GRPO, GRPOConfig
 from rllm_learn.core.learner import Learner, UpdateRule
@@ -58,9 +58,7 @@ def test_updates_equal_a_plain_loop_for_any_micro_batch_size(micro_tokens, wrap)
 
 @pytest.mark.parametrize("micro_tokens", [1, 40, 100_000])
 def test_updates_of_equal_prompts_equal_a_plain_loop(micro_tokens):
-    torch.manual_seed(0)
-    config = GPT2Config(vocab_size=32, n_embd=16, n_layer=2, n_head=2, n_positions=64)
-    policy = GPT2LMHeadModel(config).double().eval()  # double throughout, its norms too
+    policy = double_policy()
     reference = copy.deepcopy(policy)
     sequences = sequences_of_prompts([(6, [1, 20, 3]), (9, [4, 2, 7, 30]), (5, [8])])
     rule = UpdateRule(
@@ -227,7 +225,8 @@ def plain_logprobs(policy: torch.nn.Module, item, temperature: float) -> list[fl
 def test_scores_are_those_of_the_policy_and_of_the_model_as_it_was_loaded(micro_tokens, wrap):
     rule = UpdateRule(learning_rate=LearningRate(1e-2), micro_tokens=micro_tokens, temperature=0.7)
     learner = Learner(wrap(tiny_policy().double()), rule, keeps_reference=True)
-    sequences = random_sequences(6)
+    # Those of one prompt stand apart here, and together in a row.
+    sequences = sequences_of_prompts([(3, [2, 9, 4]), (5, [7, 1]), (4, [6])])
     learner.update(sequences, LOSS)
     sampled = [item.sampled for item in sequences]
     scores = learner.score(sampled, {"policy", "reference"})

@@ -41,7 +41,9 @@ def test_gradients_are_those_of_differences(read, temperature):
     )
 
 
-def test_what_no_loss_looks_at_has_no_gradient():
+def test_a_gradient_of_the_gradient_is_refused():
     logits = torch.randn(3, 5, requires_grad=True)
-    scores_of(logits, torch.tensor([0, 1, 2]))[0][:0].sum().backward()
-    assert logits.grad is not None and not logits.grad.any()
+    logprobs, _ = scores_of(logits, torch.tensor([0, 1, 2]))
+    (gradient,) = torch.autograd.grad(logprobs.square().sum(), logits, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable|differentiate twice"):
+        gradient.square().sum().backward()

@@ -14,9 +14,9 @@ from rllm_learn.core.packing import PackedRow
 
 ROWS = {
     "apart": PackedRow(shared=(0, 0, 0, 0), own=(7, 1, 12, 3)),
-    "prompts shared": PackedRow(shared=(0, 4, 4, 4, 0, 0, 3, 3), own=(7, 1, 1, 12, 5, 5, 7, 6)),
+    "prompts shared": PackedRow(shared=(0, 4, 4, 4, 0, 0, 3, 3), own=(7, 1, 1, 12, 5, 5, 4, 3)),
 }
-"""The second with fewer and more positions than twice their prompt, some equally many."""
+"""The second with fewer and more positions than their prompt, some equally many."""
 HEADS, SHARED, SIZE = 4, 2, 8
 
 
@@ -66,10 +66,10 @@ def test_one_call_is_what_a_call_a_sequence_is(
     row: PackedRow, window: int | None, scale: float | None
 ) -> None:
     torch.manual_seed(0)
-    query, key, value = (
-        torch.randn(1, heads, sum(row.own), SIZE, dtype=torch.float64)
+    query, key, value = given = [
+        torch.randn(1, heads, sum(row.own), SIZE, dtype=torch.float64, requires_grad=True)
         for heads in (HEADS, SHARED, SHARED)
-    )
+    ]
     options: dict[str, Any] = {} if window is None else {"sliding_window": window}
     each, _ = packed_attention(
         Layer(), query, key, value, None, packed_row=row, scaling=scale, **options
@@ -77,6 +77,13 @@ def test_one_call_is_what_a_call_a_sequence_is(
     at_once = attend_at_once(by_definition, query, key, value, row, scale, window)
     assert at_once.shape == (1, sum(row.own), HEADS, SIZE)
     assert torch.allclose(each, at_once, rtol=0, atol=1e-12)
+    factors = torch.randn_like(each)
+    for one, other in zip(
+        torch.autograd.grad((each * factors).sum(), given),
+        torch.autograd.grad((at_once * factors).sum(), given),
+        strict=True,
+    ):
+        assert torch.allclose(one, other, rtol=0, atol=1e-12)
 
 
 @pytest.mark.skipif(torch_varlen() is None, reason="this torch has no varlen_attn")
@@ -97,11 +104,16 @@ def test_torchs_kernel_takes_these_arguments() -> None:
 def test_on_a_gpu_both_are_the_same_but_for_rounding(row: PackedRow, window: int | None) -> None:
     torch.manual_seed(0)
     single: Any = [
-        torch.randn(1, heads, sum(row.own), 64, device="cuda") for heads in (HEADS, SHARED, SHARED)
+        torch.randn(1, heads, sum(row.own), 64, device="cuda", requires_grad=True)
+        for heads in (HEADS, SHARED, SHARED)
     ]
+    half: Any = [tensor.detach().bfloat16().requires_grad_() for tensor in single]
     options: dict[str, Any] = {} if window is None else {"sliding_window": window}
-    given: Any = (Layer(), *single, None)
-    each, _ = packed_attention(*given, packed_row=row, **options)
-    given = (Layer(), *(tensor.bfloat16() for tensor in single), None)
-    at_once, _ = packed_attention(*given, packed_row=row, **options)
+    each, _ = packed_attention(Layer(), *single, None, packed_row=row, **options)
+    at_once, _ = packed_attention(Layer(), *half, None, packed_row=row, **options)
     assert torch.allclose(each, at_once.float(), rtol=0.02, atol=0.02)
+    wanted = torch.autograd.grad(each.square().sum(), single)
+    for one, other in zip(
+        wanted, torch.autograd.grad(at_once.float().square().sum(), half), strict=True
+    ):
+        assert torch.allclose(one, other.float(), rtol=0.05, atol=0.05)

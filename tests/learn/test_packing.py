@@ -8,7 +8,7 @@ from rllm_learn.core.packing import PackedRow
 
 # Two sequences that begin with 5, 6; one of its own; one that begins with 5, 6 again, too late.
 SEQUENCES = ([5, 6, 7, 8], [5, 6, 9], [4, 3], [5, 6, 1])
-PROMPTS = ((5, 6), (5, 6), (4,), (5, 6))
+PROMPTS = ((0, 2), (0, 2), (1, 1), (0, 2))
 PADDED = torch.tensor([[5, 6, 7, 8], [5, 6, 9, 0], [4, 3, 0, 0], [5, 6, 1, 0]])
 ROW = PackedRow.of([4, 3, 2, 3], PROMPTS)
 
@@ -21,7 +21,7 @@ def test_a_prompt_stands_once_for_those_that_follow_each_other():
 
 
 def test_three_of_one_prompt_share_that_of_the_first():
-    row = PackedRow.of([3, 3, 3], [(1, 2)] * 3)
+    row = PackedRow.of([3, 3, 3], [(0, 2)] * 3)
     assert row == PackedRow(shared=(0, 2, 2), own=(3, 1, 1))
     assert row.places(torch.tensor([2, 2, 2]), torch.tensor([0, 1, 2])).tolist() == [0, 1, 4]
 

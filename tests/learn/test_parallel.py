@@ -9,11 +9,11 @@ import pytest
 import torch
 import torch.multiprocessing as multiprocessing
 from learn_fakes import (
+    double_policy,
     plain_update,
     random_sequences,
     sequence,
     sequences_of_prompts,
-    tiny_policy,
 )
 
 from rllm_learn.algorithms import GRPO, GRPOConfig
@@ -39,7 +39,7 @@ def learn_on_rank(rank: int, size: int, address: str, sequences: list, place: st
     ranks = ProcessGroupRanks(
         rank=rank, size=size, address=address, device=torch.device("cpu"), timeout_seconds=60
     )
-    learner = Learner(tiny_policy().double(), RULE, ranks=ranks)
+    learner = Learner(double_policy(), RULE, ranks=ranks)
     report = learner.update(sequences, LOSS)
     torch.save((learner.state_dict()["parameters"], report.metrics), f"{place}/{rank}.pt")
     ranks.close()
@@ -57,7 +57,7 @@ def test_a_prompts_sequences_go_to_one_rank_where_ranks_stay_balanced():
     # Four prompts of 20 ids with four sequences of 5: a lot is 40, and two ranks get two each.
     sequences = sequences_of_prompts([(20, [5] * 4)] * 4)
     shares = [share_of(sequences, OneOf(rank, 2)) for rank in range(2)]
-    assert [len({s.sampled.prompt for s in share}) for share in shares] == [2, 2]
+    assert [len({s.sampled.token_ids[:20] for s in share}) for share in shares] == [2, 2]
     assert [len(share) for share in shares] == [8, 8]
     # One prompt: lots of at most 100 / 8 ids are single sequences, and each rank gets as many.
     shares = [share_of(sequences[::4], OneOf(rank, 2)) for rank in range(2)]
@@ -76,7 +76,7 @@ def test_an_update_on_two_ranks_equals_a_plain_loop_also_where_one_has_no_share(
     tmp_path: Path, count: int
 ):
     sequences = random_sequences(count)
-    policy = tiny_policy().double()
+    policy = double_policy()
     before = {name: p.detach().clone() for name, p in policy.named_parameters()}
     plain = copy.deepcopy(policy)
     plain_update(plain, sequences, RULE)
@@ -91,9 +91,8 @@ def test_an_update_on_two_ranks_equals_a_plain_loop_also_where_one_has_no_share(
         assert parameters.keys() == changes.keys()
         for name, change in changes.items():
             difference = parameters[name] - before[name] - change
-            # Adam divides by the root of the second moment: rounding of a gradient near 0 shows,
-            # and Qwen3 rounds to single precision in its norms.
-            assert difference.norm() < 1e-5 * change.norm()
+            # Adam divides by the root of the second moment: rounding of a gradient near 0 shows.
+            assert difference.norm() < 1e-6 * change.norm()
         assert metrics == pytest.approx(alone.metrics, rel=1e-9)
     for name in changes:
         assert torch.equal(of_ranks[0][0][name], of_ranks[1][0][name])

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from rllm_learn.core.packing import PackedRow
-
 Record = TypeVar("Record", bound=Any)
+WHOLE_TIMES = 4
+"""Ids of a micro-batch's whole sequences, as times its positions, where prompts stand once."""
 
 
 class BatchError(ValueError):
@@ -89,9 +89,9 @@ class SampledSequence:
         return sum(self.action_mask)
 
     @property
-    def prompt(self) -> tuple[int, ...]:
-        """Ids before the first sampled one."""
-        return self.token_ids[: self.action_mask.index(True)]
+    def num_prompt_ids(self) -> int:
+        """Number of ids before the first sampled one, at least 1."""
+        return self.action_mask.index(True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +204,9 @@ class TokenBatch:
     """(B, T) float32."""
     lengths: tuple[int, ...]
     """Ids of each row that are no padding."""
-    prompts: tuple[tuple[int, ...], ...]
-    """Ids of each row before its first sampled one."""
+    prompts: tuple[tuple[int, int], ...]
+    """A number and the length of what stands before each row's first sampled id: both are equal
+    where that is."""
     weights: Tensor
     """(B, 1) float32: what the losses of a row's sampled ids are multiplied by."""
     count: float
@@ -259,7 +260,7 @@ def collate(
         sampler_logprobs=pad((s.sampled.logprobs for s in sequences), torch.float32),
         advantages=pad((s.advantages for s in sequences), torch.float32),
         lengths=tuple(len(s) for s in sequences),
-        prompts=tuple(s.sampled.prompt for s in sequences),
+        prompts=_numbered_prompts([s.sampled for s in sequences]),
         weights=torch.tensor([[s.weight] for s in sequences], device=device),
         count=sum(s.sampled.num_actions if s.count is None else s.count for s in sequences),
         policy_logprobs=pad_scores([s.sampled.scores.policy for s in sequences]),
@@ -305,8 +306,9 @@ def make_micro_batches(
         sequences: In any order.
         micro_tokens: Budget of positions; at least 1.
         packed: Whether a micro-batch takes one row (see `PackedRow`): then sequences with equal
-            prompts follow each other, and a prompt is counted once. Else it takes the padded area
-            B x T, and sequences are sorted by length, so that little is padded.
+            prompts follow each other, and a prompt is counted once. Since attention is to whole
+            sequences, these are at most `WHOLE_TIMES` as many. Else it takes the padded area B x T,
+            and sequences are sorted by length, so that little is padded.
 
     Raises:
         BatchError: The budget is below 1.
@@ -314,34 +316,53 @@ def make_micro_batches(
     if micro_tokens < 1:
         raise BatchError(f"micro_tokens must be at least 1, got {micro_tokens}")
     if packed:
-        ordered = by_prompt(sequences)
-        own = own_positions(ordered)
-    else:
-        ordered = sorted(sequences, key=len)
-        own = list(map(len, ordered))
+        return _rows(sequences, micro_tokens)
     batches: list[list[TokenSequence]] = []
-    area = 0
-    for sequence, added in zip(ordered, own, strict=True):
+    for sequence in sorted(sequences, key=len):  # ascending: the newest is the widest
         current = batches[-1] if batches else []
-        # Padded, the newest is the widest.
-        area = area + added if packed else (len(current) + 1) * len(sequence)
-        if current and area <= micro_tokens:
+        if current and (len(current) + 1) * len(sequence) <= micro_tokens:
             current.append(sequence)
         else:
             batches.append([sequence])
-            area = len(sequence)
     return batches
 
 
-def by_prompt(sequences: Iterable[TokenSequence]) -> list[TokenSequence]:
-    """Return sequences with those of equal prompts together, the shortest of them first."""
-    groups: dict[tuple[int, ...], list[TokenSequence]] = {}
-    for sequence in sequences:
-        groups.setdefault(sequence.sampled.prompt, []).append(sequence)
-    return [sequence for group in groups.values() for sequence in sorted(group, key=len)]
+def _rows(sequences: Sequence[TokenSequence], micro_tokens: int) -> list[list[TokenSequence]]:
+    batches: list[list[TokenSequence]] = []
+    in_row = whole = 0
+    for group in by_prompt([sequence.sampled for sequence in sequences]):
+        for place, index in enumerate(group):
+            sequence = sequences[index]
+            in_row += len(sequence) - (sequence.sampled.num_prompt_ids if place else 0)
+            whole += len(sequence)
+            if batches and in_row <= micro_tokens and whole <= WHOLE_TIMES * micro_tokens:
+                batches[-1].append(sequence)
+            else:
+                batches.append([sequence])
+                in_row = whole = len(sequence)
+    return batches
 
 
-def own_positions(sequences: Sequence[TokenSequence]) -> tuple[int, ...]:
-    """Return how many positions each sequence adds to a row: see `PackedRow`."""
-    prompts = [sequence.sampled.prompt for sequence in sequences]
-    return PackedRow.of([len(sequence) for sequence in sequences], prompts).own
+def by_prompt(sequences: Sequence[SampledSequence]) -> list[list[int]]:
+    """Return indices of sequences in groups of equal prompts.
+
+    What is long stands behind what is short, in a group and among groups.
+    """
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for index, sequence in enumerate(sequences):
+        groups.setdefault(sequence.token_ids[: sequence.num_prompt_ids], []).append(index)
+
+    def length(index: int) -> int:
+        return len(sequences[index].token_ids)
+
+    ordered = [sorted(group, key=length) for group in groups.values()]
+    return sorted(ordered, key=lambda group: length(group[-1]))
+
+
+def _numbered_prompts(sequences: Sequence[SampledSequence]) -> tuple[tuple[int, int], ...]:
+    numbers: dict[tuple[int, ...], int] = {}
+    lengths = [sequence.num_prompt_ids for sequence in sequences]
+    return tuple(
+        (numbers.setdefault(sequence.token_ids[:length], len(numbers)), length)
+        for sequence, length in zip(sequences, lengths, strict=True)
+    )

@@ -61,7 +61,7 @@ class UpdateRule:
     max_grad_norm: float = 1.0
     """Gradients are scaled down to this 2-norm over all parameters."""
     micro_tokens: int = 4096
-    """Positions of one forward and backward pass: bounds memory."""
+    """Positions of one forward and backward pass: bounds memory; see `make_micro_batches`."""
     num_epochs: int = 1
     """Passes over each batch."""
     minibatch_sequences: int = 0

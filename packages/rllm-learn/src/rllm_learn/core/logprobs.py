@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def scores_of(
 
 
 class _LogprobsAndEntropies(torch.autograd.Function):
-    """Both from one log-softmax, which alone is kept for the backward pass.
+    """Both from one log-softmax; of all (..., V) it alone is kept for the backward pass.
 
     With p the softmax of the logits z, d log p_i / d z_j = [i = j] - p_j and d H / d z_j =
     -p_j (log p_j + H).
@@ -76,13 +77,12 @@ class _LogprobsAndEntropies(torch.autograd.Function):
         return logprobs, entropies
 
     @staticmethod
+    @once_differentiable
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, of_logprobs: Tensor | None, of_entropies: Tensor | None
-    ) -> tuple[Tensor | None, None]:
+    ) -> tuple[Tensor, None]:
         """Return the gradient of the predictions; most losses do not look at entropies."""
         log_probs, token_ids, entropies = ctx.saved_tensors
-        if of_logprobs is None and of_entropies is None:
-            return None, None
         factor = torch.zeros_like(entropies) if of_logprobs is None else of_logprobs
         factor = factor.unsqueeze(-1)
         probabilities = log_probs.exp()

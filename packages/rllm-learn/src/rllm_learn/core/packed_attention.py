@@ -1,7 +1,7 @@
 """Attention within each of the sequences that stand in one row without padding.
 
 On a CPU, and wherever torch's kernel does not apply, one call of scaled-dot-product attention for
-sequences of one length that follow each other; on a GPU in half precision one call for all of them
+sequences that are alike and follow each other; on a GPU in half precision one call for all of them
 (`torch.nn.attention.varlen`). A prompt that stands once for several sequences is attended to by
 each of them.
 """
@@ -24,8 +24,6 @@ from rllm_learn.core.packing import PackedRow
 
 PACKED = "rllm_packed"
 """Name of this attention among those of transformers."""
-_FEW = 2
-"""Positions, as times those of their prompt, up to which a mask is cheaper than its queries."""
 _VARLEN_DTYPES = (torch.bfloat16, torch.float16)
 _VARLEN_LARGEST_HEAD = 256
 _VARLEN_ARGUMENTS = {"scale", "window_size", "enable_gqa"}
@@ -103,9 +101,9 @@ def _attend(
         return sdpa_attention_forward(module, q, k, v, mask, **options)[0]
     before = [tensor[:, :, :shared].expand(len(q), -1, -1, -1) for tensor in prompt]
     k, v = (torch.cat(pair, dim=2) for pair in zip(before[1:], (k, v), strict=True))
-    if q.shape[2] <= _FEW * shared or window is not None:
+    if q.shape[2] <= shared or window is not None:
         return sdpa_attention_forward(module, q, k, v, _seen(q, shared, window), **options)[0]
-    # The prompt's queries again: without a mask only what stands before is computed.
+    # More than the prompt: with its queries again, and without a mask, less is computed.
     q = torch.cat((before[0], q), dim=2)
     return sdpa_attention_forward(module, q, k, v, None, **options)[0][:, shared:]
 
@@ -133,13 +131,9 @@ def attend_at_once(
     Returns:
         Shape (1, N, heads, size).
     """
-    lengths = [a + b for a, b in zip(packed_row.shared, packed_row.own, strict=True)]
-    bounds = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32, device=query.device)
-    longest = max(lengths)
+    bounds, longest, whole, kept = _whole_sequences(packed_row, query.device)
     rows = [tensor[0].transpose(0, 1).contiguous() for tensor in (query, key, value)]
-    kept = None
-    if any(packed_row.shared):
-        whole, kept = packed_row.unshared(query.device)
+    if whole is not None:
         rows = [row[whole] for row in rows]
     left = -1 if window is None else window - 1
     output: Tensor = varlen(
@@ -147,6 +141,21 @@ def attend_at_once(
         scale=scale, window_size=(left, 0), enable_gqa=True,
     )  # fmt: skip
     return (output if kept is None else output[kept]).unsqueeze(0)
+
+
+@functools.lru_cache(maxsize=4)  # all layers of a pass ask for the same
+def _whole_sequences(
+    packed_row: PackedRow, device: torch.device
+) -> tuple[Tensor, int, Tensor | None, Tensor | None]:
+    """Return bounds and greatest length of whole sequences, and how the row becomes these and back.
+
+    The last two are None where the row holds them whole.
+    """
+    lengths = [a + b for a, b in zip(packed_row.shared, packed_row.own, strict=True)]
+    bounds = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32, device=device)
+    if not any(packed_row.shared):
+        return bounds, max(lengths), None, None
+    return bounds, max(lengths), *packed_row.unshared(device)
 
 
 @functools.cache
@@ -181,10 +190,8 @@ def _seen(query: Tensor, before: int, window: int | None) -> Tensor:
         window: Positions that each one sees, itself among them; None is all before.
     """
     count = query.shape[2]
-    positions = torch.arange(before + count, device=query.device)
-    distance = positions[before:, None] - positions[None, :]
-    seen = distance >= 0
-    return (seen if window is None else seen & (distance < window))[None, None]
+    seen = torch.ones(count, before + count, dtype=torch.bool, device=query.device).tril_(before)
+    return (seen if window is None else seen.triu_(before - window + 1))[None, None]
 
 
 def _no_mask(*_: Any, **__: Any) -> None:

@@ -25,15 +25,16 @@ class PackedRow:
     """Ids of each sequence that stand in the row; `shared` and these are its length."""
 
     @classmethod
-    def of(cls, lengths: Sequence[int], prompts: Sequence[tuple[int, ...]]) -> PackedRow:
+    def of(cls, lengths: Sequence[int], prompts: Sequence[tuple[int, int]]) -> PackedRow:
         """Lay out sequences in their order.
 
         Args:
             lengths: Of the sequences.
-            prompts: Ids of each before its first sampled one; fewer than its length.
+            prompts: A number, equal for equal prompts, and the length of each one's prompt, which
+                is shorter than itself.
         """
-        pairs = zip(prompts, [(), *prompts], strict=False)
-        shared = tuple(len(prompt) if prompt == before else 0 for prompt, before in pairs)
+        pairs = zip(prompts, [None, *prompts], strict=False)
+        shared = tuple(prompt[1] if prompt == before else 0 for prompt, before in pairs)
         own = (length - first for length, first in zip(lengths, shared, strict=True))
         return cls(shared, tuple(own))
 

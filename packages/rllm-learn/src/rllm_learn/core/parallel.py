@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 
-from rllm_learn.core.batch import TokenSequence, by_prompt, own_positions
+from rllm_learn.core.batch import SampledSequence, TokenSequence, by_prompt
 from rllm_learn.core.sharding import Pass, shard
 
 _BUCKET_ELEMENTS = 32 * 2**20
@@ -157,32 +157,43 @@ class ProcessGroupRanks:
 
 
 def share_of(sequences: Sequence[TokenSequence], ranks: Ranks) -> list[TokenSequence]:
-    """Return this rank's sequences: the largest lot first, each to the rank with fewest tokens.
+    """Return this rank's sequences; see `shares`. One rank alone keeps their order."""
+    if ranks.size == 1:
+        return list(sequences)
+    share = shares([sequence.sampled for sequence in sequences], ranks.size)[ranks.rank]
+    return [sequences[index] for index in share]
+
+
+def shares(sequences: Sequence[SampledSequence], size: int) -> list[list[int]]:
+    """Return the indices of each rank's sequences: the largest lot first, to who has least.
 
     A lot is of one prompt, which its rank computes once (see `PackedRow`), and so small that ranks
     can be balanced. Shares are disjoint and together all sequences; a rank may get none.
+
+    Args:
+        sequences: In any order.
+        size: Number of ranks.
     """
-    if ranks.size == 1:
-        return list(sequences)
-    largest = sum(map(len, sequences)) / (_LOTS_A_RANK * ranks.size)
-    ordered = by_prompt(sequences)
-    lots: list[list[TokenSequence]] = []
+    largest = sum(len(sequence.token_ids) for sequence in sequences) / (_LOTS_A_RANK * size)
+    lots: list[list[int]] = []
     sizes: list[int] = []
-    for sequence, own in zip(ordered, own_positions(ordered), strict=True):
-        if own < len(sequence) and sizes[-1] + own <= largest:
-            lots[-1].append(sequence)
-            sizes[-1] += own
-        else:
-            lots.append([sequence])
-            sizes.append(len(sequence))
-    loads = [(0, rank) for rank in range(ranks.size)]
-    mine = []
-    for size, index in sorted(zip(sizes, range(len(lots)), strict=True), key=lambda lot: -lot[0]):
+    for group in by_prompt(sequences):
+        for place, index in enumerate(group):
+            length = len(sequences[index].token_ids)
+            own = length - sequences[index].num_prompt_ids
+            if place and sizes[-1] + own <= largest:
+                lots[-1].append(index)
+                sizes[-1] += own
+            else:
+                lots.append([index])
+                sizes.append(length)
+    loads = [(0, rank) for rank in range(size)]
+    found: list[list[int]] = [[] for _ in range(size)]
+    for positions, lot in sorted(zip(sizes, lots, strict=True), key=lambda sized: -sized[0]):
         load, rank = heapq.heappop(loads)
-        heapq.heappush(loads, (load + size, rank))
-        if rank == ranks.rank:
-            mine += lots[index]
-    return mine
+        heapq.heappush(loads, (load + positions, rank))
+        found[rank] += lot
+    return found
 
 
 def _sum_bucket(parameters: Sequence[nn.Parameter]) -> None:

@@ -17,7 +17,7 @@ from rllm_learn.core.batch import SampledSequence, Scores, TokenSequence
 from rllm_learn.core.learner import Learner, LossFunction, UpdateReport, UpdateRule
 from rllm_learn.core.learner_set import LearnerPlan, save_policies
 from rllm_learn.core.model import PolicySpec
-from rllm_learn.core.parallel import GroupSpec
+from rllm_learn.core.parallel import GroupSpec, shares
 from rllm_learn.errors import LearnError
 from rllm_learn.learners import load_learners
 from rllm_learn.rllib.learner_actor import LearnerActor
@@ -121,16 +121,14 @@ class LLMLearnerGroup(LearnerGroup):
         """
         if self._learner is not None:
             return self._learner.score(sequences, kinds)
-        # Dealt out by length, so that shares are alike.
-        order = sorted(range(len(sequences)), key=lambda index: len(sequences[index].token_ids))
-        size = len(self._workers)
+        dealt = shares(sequences, len(self._workers))
         refs = [
-            worker.score.remote([sequences[i] for i in order[rank::size]], frozenset(kinds))
-            for rank, worker in enumerate(self._workers)
+            worker.score.remote([sequences[i] for i in share], frozenset(kinds))
+            for worker, share in zip(self._workers, dealt, strict=True)
         ]
         scores: dict[int, Scores] = {}
-        for rank, own in enumerate(self._finish(refs)):
-            scores.update(zip(order[rank::size], own, strict=True))
+        for share, own in zip(dealt, self._finish(refs), strict=True):
+            scores.update(zip(share, own, strict=True))
         return [scores[index] for index in range(len(sequences))]
 
     def update(  # pyright: ignore[reportIncompatibleMethodOverride]
