@@ -45,5 +45,5 @@ def test_a_gradient_of_the_gradient_is_refused():
     logits = torch.randn(3, 5, requires_grad=True)
     logprobs, _ = scores_of(logits, torch.tensor([0, 1, 2]))
     (gradient,) = torch.autograd.grad(logprobs.square().sum(), logits, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable|differentiate twice"):
+    with pytest.raises(RuntimeError, match="differentiate twice"):
         gradient.square().sum().backward()
