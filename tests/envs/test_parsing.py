@@ -1,6 +1,8 @@
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rllm_envs.errors import excerpt
 from rllm_envs.parsing import (
@@ -31,6 +33,12 @@ from rllm_envs.parsing import (
 )
 def test_the_last_complete_box_is_the_answer(text, expected):
     assert last_boxed(text) == expected
+
+
+@given(st.lists(st.sampled_from(["\\boxed{", "\\boxed", "{", "}", "\\", " ", "a"]), max_size=8))
+def test_a_box_is_read_alike_with_braces_around_it_and_without(parts):
+    text = "".join(parts)
+    assert last_boxed(text) == last_boxed("{} " + text)
 
 
 @pytest.mark.parametrize(

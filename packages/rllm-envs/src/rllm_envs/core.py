@@ -190,7 +190,7 @@ class TextEnv(gymnasium.Env[str, str], ABC):
         self._is_running = not (terminated or truncated)
         reward = float(response.reward)
         base = self._info(success=terminated and reward >= 1.0, invalid=not is_text)
-        info = base | copy.deepcopy(response.info) if response.info else base
+        info = base | _copied(response.info) if response.info else base
         self._show(f"> {text}")
         if response.observation:
             self._show(response.observation)
@@ -230,6 +230,12 @@ class TextEnv(gymnasium.Env[str, str], ABC):
             encoding = sys.stdout.encoding or "utf-8"
             sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
             sys.stdout.flush()
+
+
+def _copied(info: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy that shares nothing that can be changed; most values cannot be."""
+    plain = (str, bool, int, float)
+    return {k: v if type(v) in plain else copy.deepcopy(v) for k, v in info.items()}
 
 
 def _given_task(options: Mapping[str, Any] | None) -> Task | None:
