@@ -108,7 +108,7 @@ def make_sequences(count: int, lengths: str) -> list[TokenSequence]:
     """
     rng = np.random.default_rng(0)
     sigma = 1.18
-    drawn = np.clip(rng.lognormal(np.log(200) - sigma**2 / 2, sigma, count), 16, 3000)
+    drawn = np.clip(rng.lognormal(np.log(200) - sigma**2 / 2, sigma, count), 33, 3000)
     made: list[TokenSequence] = []
     group: list[int] = []
     for index in range(count):
@@ -116,7 +116,6 @@ def make_sequences(count: int, lengths: str) -> list[TokenSequence]:
             group = rng.integers(0, VOCABULARY, 480).tolist()
         prompt = 480 if lengths == "long prompts" else 32
         completion = {"equal": 64, "long prompts": 32}.get(lengths, int(drawn[index]) - prompt)
-        completion = max(completion, 1)
         mask = [False] * prompt + [True] * completion
         sampled = SampledSequence(
             token_ids=(*group[:prompt], *rng.integers(0, VOCABULARY, completion).tolist()),

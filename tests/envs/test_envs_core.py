@@ -55,6 +55,27 @@ def test_reset_and_step_return_fresh_info_with_counted_turns():
     assert (second["turn"], second["turns_left"]) == (2, 1)
 
 
+class LoggingEnv(CountdownEnv):
+    """Says in its infos what was done so far, in a list of its own."""
+
+    def begin(self, task):
+        self.log = []
+        return super().begin(task)
+
+    def respond(self, action):
+        self.log.append(action)
+        return Response("", info={"log": self.log})
+
+
+def test_what_is_done_to_an_info_does_not_reach_the_environment():
+    env = LoggingEnv(max_turns=3)
+    env.reset(seed=0)
+    *_, info = env.step("a")
+    info["log"].append("mine")
+    *_, later = env.step("b")
+    assert (info["log"], later["log"]) == (["a", "mine"], ["a", "b"])
+
+
 def test_equal_seeds_give_equal_episodes_and_other_seeds_others():
     env = CountdownEnv(start=100)
     assert play(env, 3) == play(env, 3) == play(CountdownEnv(start=100), 3)

@@ -36,7 +36,7 @@ def test_the_last_complete_box_is_the_answer(text, expected):
 
 
 @given(st.lists(st.sampled_from(["\\boxed{", "\\boxed", "{", "}", "\\", " ", "a"]), max_size=8))
-def test_a_box_is_read_alike_with_braces_around_it_and_without(parts):
+def test_a_box_is_read_alike_with_braces_before_it_and_without(parts):
     text = "".join(parts)
     assert last_boxed(text) == last_boxed("{} " + text)
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import ray
 import torch
-from learn_fakes import plain_update, random_sequences, tiny_policy
+from learn_fakes import plain_update, random_sequences, sequences_of_prompts, tiny_policy
 from ppo_fakes import Plain, plain_ppo, ppo_rule, random_rollouts, update_of
 from ray.rllib.algorithms.algorithm import Algorithm
 
@@ -113,7 +113,8 @@ def test_an_update_equals_a_plain_loop_whatever_the_number_of_learners(
     spec = PolicySpec(path=tmp_path, lora_rank=0, dtype="float64")
     teacher = PolicySpec(path=tmp_path / "teacher", lora_rank=0, dtype="float64")
     rule = UpdateRule(learning_rate=LearningRate(1e-2), max_grad_norm=0.7, micro_tokens=40)
-    sequences = random_sequences(5)  # an odd number, of different lengths
+    # An odd number, of different lengths, some with equal prompts.
+    sequences = sequences_of_prompts([(6, [2, 9, 4]), (5, [7, 1])])
     plain = load_policy(spec)
     before = {name: p.detach().clone() for name, p in plain.named_parameters()}
     plain_update(plain, sequences, rule)

@@ -129,10 +129,6 @@ def lora_of(policy):
 
 def checkpointed(policy):
     policy.gradient_checkpointing_enable({"use_reentrant": False})
-    for part in policy.modules():  # GPT-2 drops out while it trains
-        if isinstance(part, torch.nn.Dropout):
-            part.p = 0.0
-    policy.config.attn_pdrop = 0.0
     return policy.train()
 
 

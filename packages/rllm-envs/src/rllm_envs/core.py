@@ -233,7 +233,7 @@ class TextEnv(gymnasium.Env[str, str], ABC):
 
 
 def _copied(info: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy that shares nothing that can be changed; most values cannot be."""
+    """Return a copy of an info; values that cannot be changed need none."""
     plain = (str, bool, int, float)
     return {k: v if type(v) in plain else copy.deepcopy(v) for k, v in info.items()}
 

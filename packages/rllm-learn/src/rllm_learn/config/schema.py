@@ -173,7 +173,7 @@ class LearnerConfig:
     max_grad_norm: float = 1.0
     """Gradients are scaled down to this norm."""
     micro_tokens: int = 4096
-    """Positions of a pass, equal prompts counted once: what bounds memory. A GPU wants more."""
+    """Positions of a pass, where it packs each prompt once: bounds memory. A GPU wants more."""
     num_epochs: int = 1
     """Passes over each batch."""
     minibatch_sequences: int = 0

@@ -15,7 +15,7 @@ from torch import Tensor
 
 Record = TypeVar("Record", bound=Any)
 WHOLE_TIMES = 4
-"""Ids of a micro-batch's whole sequences, as times its positions, where prompts stand once."""
+"""A packed micro-batch's whole sequences have at most this many times `micro_tokens` ids."""
 
 
 class BatchError(ValueError):
@@ -133,7 +133,7 @@ class Rollout:
         """Ids after the first prompt, the environment's included, in its longest sequence."""
         if not self.sequences:
             return 0
-        first_prompt = self.sequences[0].action_mask.index(True)
+        first_prompt = self.sequences[0].num_prompt_ids
         return max(len(sequence.token_ids) for sequence in self.sequences) - first_prompt
 
 
@@ -205,8 +205,8 @@ class TokenBatch:
     lengths: tuple[int, ...]
     """Ids of each row that are no padding."""
     prompts: tuple[tuple[int, int], ...]
-    """A number and the length of what stands before each row's first sampled id: both are equal
-    where that is."""
+    """Number and length of each row's prompt, what stands before its first sampled id; rows with
+    equal prompts have equal pairs."""
     weights: Tensor
     """(B, 1) float32: what the losses of a row's sampled ids are multiplied by."""
     count: float
@@ -306,9 +306,9 @@ def make_micro_batches(
         sequences: In any order.
         micro_tokens: Budget of positions; at least 1.
         packed: Whether a micro-batch takes one row (see `PackedRow`): then sequences with equal
-            prompts follow each other, and a prompt is counted once. Since attention is to whole
-            sequences, these are at most `WHOLE_TIMES` as many. Else it takes the padded area B x T,
-            and sequences are sorted by length, so that little is padded.
+            prompts follow each other, and a prompt is counted once; since attention keeps whole
+            sequences, their ids are bounded too, by `WHOLE_TIMES` the budget. Else it takes the
+            padded area B x T, and sequences are sorted by length, so that little is padded.
 
     Raises:
         BatchError: The budget is below 1.

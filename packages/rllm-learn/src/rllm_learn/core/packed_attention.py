@@ -1,9 +1,9 @@
 """Attention within each of the sequences that stand in one row without padding.
 
 On a CPU, and wherever torch's kernel does not apply, one call of scaled-dot-product attention for
-sequences that are alike and follow each other; on a GPU in half precision one call for all of them
-(`torch.nn.attention.varlen`). A prompt that stands once for several sequences is attended to by
-each of them.
+sequences that follow each other with equal lengths, those of their prompts included; on a GPU in
+half precision one call for all of them (`torch.nn.attention.varlen`). A prompt that stands once for
+several sequences is attended to by each of them.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from rllm_learn.core.sharding import Pass, shard
 _BUCKET_ELEMENTS = 32 * 2**20
 """Most numbers of one collective: bounds the copy that it takes."""
 _LOTS_A_RANK = 4
-"""Sequences of one prompt are cut into lots of at most this part of a rank's even share."""
+"""A lot has at most the positions of an even share of all ids, divided by this."""
 
 
 class Ranks(Protocol):
@@ -167,8 +167,9 @@ def share_of(sequences: Sequence[TokenSequence], ranks: Ranks) -> list[TokenSequ
 def shares(sequences: Sequence[SampledSequence], size: int) -> list[list[int]]:
     """Return the indices of each rank's sequences: the largest lot first, to who has least.
 
-    A lot is of one prompt, which its rank computes once (see `PackedRow`), and so small that ranks
-    can be balanced. Shares are disjoint and together all sequences; a rank may get none.
+    A lot is of one prompt, which its rank computes once (see `PackedRow`) and which is counted
+    once; its positions are bounded, so that no large group is one rank's alone. Shares are disjoint
+    and together all sequences; a rank may get none.
 
     Args:
         sequences: In any order.
