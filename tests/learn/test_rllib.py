@@ -113,8 +113,7 @@ def test_an_update_equals_a_plain_loop_whatever_the_number_of_learners(
     spec = PolicySpec(path=tmp_path, lora_rank=0, dtype="float64")
     teacher = PolicySpec(path=tmp_path / "teacher", lora_rank=0, dtype="float64")
     rule = UpdateRule(learning_rate=LearningRate(1e-2), max_grad_norm=0.7, micro_tokens=40)
-    # An odd number, of different lengths, some with equal prompts.
-    sequences = sequences_of_prompts([(6, [2, 9, 4]), (5, [7, 1])])
+    sequences = sequences_of_prompts([(6, [2, 9, 4]), (5, [7, 1])])  # an odd number
     plain = load_policy(spec)
     before = {name: p.detach().clone() for name, p in plain.named_parameters()}
     plain_update(plain, sequences, rule)

@@ -177,8 +177,7 @@ class Learner:
         found: dict[int, dict[str, tuple[float, ...]]] = defaultdict(dict)
         wrapped = [TokenSequence(s, advantages=(0.0,) * len(s.token_ids)) for s in sequences]
         position = {id(item): index for index, item in enumerate(wrapped)}
-        teacher = self._teacher_scorer
-        packed = self._scorer.packs and (teacher is None or teacher.packs)
+        packed = all(s.packs for s in (self._scorer, self._teacher_scorer or self._scorer))
         cut = make_micro_batches(wrapped, self.rule.micro_tokens, packed=packed)
         for micro_batch in as_often_as_others(cut, self._ranks):
             batch = collate(micro_batch, device=self.device)
