@@ -123,15 +123,18 @@ def main() -> None:
 
 
 def uneven_sequences(count: int, dtype: str) -> list[TokenSequence]:
-    """Random sequences of log-normal lengths, scored by nobody: logprobs near the policy's."""
+    """Random completions of log-normal lengths, three to a prompt; logprobs near the policy's."""
     rng = np.random.default_rng(0)
     policy = load_policy(PolicySpec(path=TINY, dtype=dtype))
+    prompts = [rng.integers(3, 300, length) for length in rng.integers(2, 40, max(count // 3, 1))]
     sequences = []
-    for length in np.clip(rng.lognormal(3.0, 0.8, count), 4, 400).astype(int):
-        ids = rng.integers(3, 300, length)
+    for index, sampled_ids in enumerate(np.clip(rng.lognormal(3.0, 0.8, count), 2, 400)):
+        prompt = prompts[index % len(prompts)]
+        ids = np.concatenate([prompt, rng.integers(3, 300, int(sampled_ids))])
+        length = len(ids)
         with torch.no_grad():
             logits = policy(input_ids=torch.tensor(ids)[None]).logits[0].log_softmax(-1)
-        mask = [i > 1 for i in range(length)]
+        mask = [i >= len(prompt) for i in range(length)]
         logprobs = [float(logits[i - 1, ids[i]]) if mask[i] else 0.0 for i in range(length)]
         noisy = [
             p - abs(rng.normal(0, 0.1)) if m else 0.0 for p, m in zip(logprobs, mask, strict=True)
