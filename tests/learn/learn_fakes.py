@@ -13,6 +13,10 @@ from rllm_learn.core.batch import SampledSequence, TokenSequence
 from rllm_learn.core.learner import UpdateRule
 from rllm_learn.core.model import trainable_parameters
 
+PROMPTS = [(6, [1, 20, 3]), (9, [4, 2, 7, 30]), (5, [8])]
+"""Lengths of prompts and of what follows them, for `sequences_of_prompts`; some follow with less
+than their prompt."""
+
 
 def tiny_policy(seed: int = 0, *, tied: bool = True) -> Qwen3ForCausalLM:
     """A two-layer Qwen3 with random weights and 32 ids."""

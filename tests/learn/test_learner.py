@@ -8,6 +8,7 @@ import peft
 import pytest
 import torch
 from learn_fakes import (
+    PROMPTS,
     UnigramPolicy,
     double_policy,
     plain_update,
@@ -35,9 +36,6 @@ def lora(policy: torch.nn.Module) -> torch.nn.Module:
 def largest_difference(one: torch.nn.Module, other: torch.nn.Module) -> float:
     pairs = zip(one.parameters(), other.parameters(), strict=True)
     return max((a - b).abs().max().item() for a, b in pairs)
-
-
-PROMPTS = [(6, [1, 20, 3]), (9, [4, 2, 7, 30]), (5, [8])]
 
 
 @pytest.mark.parametrize("micro_tokens", [1, 64, 100_000])

@@ -8,7 +8,7 @@ import peft
 import pytest
 import torch
 import transformers
-from learn_fakes import random_sequences, sequences_of_prompts, tiny_policy
+from learn_fakes import PROMPTS, random_sequences, sequences_of_prompts, tiny_policy
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -98,10 +98,6 @@ def test_gradients_are_those_of_each_sequence_alone(wrapped):
     check_gradients(policy, reference, 1e-9)
 
 
-PROMPTS = [(6, [1, 20, 3]), (9, [4, 2, 7, 30]), (5, [8])]
-"""Lengths of prompts and of what follows them; some follow with less than their prompt."""
-
-
 @pytest.mark.parametrize("family", sorted(PACKED))
 def test_scores_of_equal_prompts_computed_once_are_those_of_each_sequence_alone(family):
     model = make(family)
@@ -135,8 +131,8 @@ def checkpointed(policy):
 @pytest.mark.parametrize(
     ("family", "wrap", "tolerance"),
     [
-        ("gpt2", lambda policy: policy, 1e-12),
-        ("gpt2", lora_of, 1e-12),
+        ("gpt2", lambda policy: policy, 1e-9),
+        ("gpt2", lora_of, 1e-9),
         ("llama", checkpointed, 1e-5),
         # Its norms round to single precision in models of double, too.
         ("qwen3", lambda policy: policy, 1e-5),
@@ -192,8 +188,8 @@ def check_gradients(policy, reference, tolerance):
     ):
         assert (one.grad is None) == (other.grad is None), name
         if one.grad is not None:
-            apart = (one.grad - other.grad).abs().max() / other.grad.abs().max().clamp(min=1e-3)
-            assert apart.item() < tolerance, name
+            scale = other.grad.abs().max().clamp(min=1e-6)
+            assert ((one.grad - other.grad).abs().max() / scale).item() < tolerance, name
 
 
 def test_entropies_are_those_of_the_predictions():

@@ -1,6 +1,6 @@
 """Logprobs and values of sequences, without computing what is not needed.
 
-Savings, each used only where a check at the start shows that the model gives the same
+Two savings, each used only where a check at the start shows that the model gives the same
 logprobs:
 
 - packing: the sequences of a micro-batch stand in one row without padding, equal prompts that
