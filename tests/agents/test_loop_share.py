@@ -43,6 +43,39 @@ def test_all_who_run_in_one_round_share_one_time():
     assert began == ["a", "b"] * 3
 
 
+def test_those_in_line_go_on_in_its_order_a_few_at_a_time():
+    async def work() -> list[str]:
+        share, seen = LoopShare(), []
+
+        async def wait_in_line(name: str) -> None:
+            await share.pause()
+            seen.append(name)
+
+        waiting = [asyncio.create_task(wait_in_line(str(n))) for n in range(100)]
+        while not all(task.done() for task in waiting):
+            seen.append("others")
+            await asyncio.sleep(0)
+        return seen
+
+    seen = asyncio.run(work())
+    assert [name for name in seen if name != "others"] == [str(n) for n in range(100)]
+    together = " ".join(seen).split("others")
+    assert max(len(names.split()) for names in together) == 16
+
+
+def test_one_that_is_cancelled_in_line_holds_nobody_up():
+    async def work() -> None:
+        share = LoopShare()
+        first, second, third = (asyncio.create_task(share.pause()) for _ in range(3))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.wait_for(asyncio.gather(first, third), 30.0)
+        assert second.cancelled()
+        await asyncio.wait_for(share.pause(), 30.0)
+
+    asyncio.run(work())
+
+
 def test_a_timer_fires_between_pauses():
     async def work() -> bool:
         share = LoopShare()

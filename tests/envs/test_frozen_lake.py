@@ -1,3 +1,4 @@
+import random
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from rllm_envs import EnvArgumentError, TaskError
 from rllm_envs.puzzles.frozen_lake import (
     FrozenLakeEnv,
     best_chance,
+    has_way,
     shortest_way,
     success_probabilities,
 )
@@ -127,6 +129,23 @@ def test_arguments_out_of_range_are_refused():
             FrozenLakeEnv(slippery=True, min_chance=hostile)
     with pytest.raises(EnvArgumentError, match="and 0 without"):
         FrozenLakeEnv(min_chance=0.5)
+
+
+def test_a_lake_has_a_way_where_a_shortest_one_is_found():
+    ways = 0
+    rng = random.Random(0)
+    for _ in range(3_000):
+        height, width = rng.randint(2, 16), rng.randint(2, 16)
+        holes = rng.uniform(0.1, 0.5)
+        cells = "".join("FH"[rng.random() < holes] for _ in range(height * width))
+        cells = f"S{cells[1:-1]}G"
+        rows = [cells[start : start + width] for start in range(0, len(cells), width)]
+        assert has_way(rows) == bool(shortest_way(rows, (0, 0))), rows
+        ways += has_way(rows)
+    assert 500 < ways < 2_500, "both kinds occur"
+    # The last cell of a row and the first of the next are no neighbours.
+    assert not has_way(["SFFF", "HHHF", "FHHH", "FFFG"])
+    assert has_way(["SFFF", "HHHF", "FHFF", "FFFG"])
 
 
 def every_lake() -> list[tuple[str, ...]]:

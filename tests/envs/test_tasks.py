@@ -4,7 +4,7 @@ import json
 import pytest
 
 from rllm_envs import Dataset, DatasetError, TaskError, task_split
-from rllm_envs.tasks import MAX_ROW_BYTES, canonical_json
+from rllm_envs.tasks import MAX_ROW_BYTES, canonical_json, copied
 
 
 def write(path, content):
@@ -150,6 +150,22 @@ def test_a_task_falls_on_one_side_whatever_the_order_of_its_keys():
     assert [task_split({"n": n}) for n in (3, 5, 7, 8)] == ["train", "test", "test", "train"]
     sides = [task_split({"n": n}) for n in range(4096)]
     assert 0.10 < sides.count("test") / 4096 < 0.15
+
+
+def test_a_copy_is_equal_and_shares_nothing_that_can_be_changed():
+    inner, odd = [1, {"b": 2.5}], {3}
+    value = {"a": [inner, None, True], "odd": odd, "pair": (inner, "text")}
+    copy = copied(value)
+    assert copy == value
+    assert [type(part) for part in copy.values()] == [list, set, tuple]
+    inner[1]["b"] = 0
+    inner.append(4)
+    odd.add(4)
+    assert copy == {
+        "a": [[1, {"b": 2.5}], None, True],
+        "odd": {3},
+        "pair": ([1, {"b": 2.5}], "text"),
+    }
 
 
 def test_a_task_that_is_not_json_has_no_split():

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import queue
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from rllm_agents.errors import EpisodeFailure
 from rllm_agents.types import TerminationReason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
     """What a call returned or raised. Made where the call ran, read by who waits for it."""
 
@@ -225,12 +224,15 @@ async def contain_awaitable(
     """
     timer = None
     try:
-        begun = _Begun(call())
-        if begun.is_done:
-            return Outcome(value=begun.value)
+        steps = call().__await__()
+        try:
+            waits_for = next(steps)
+        except StopIteration as end:
+            # Most calls never wait where nothing is slow, and a deadline costs more than they do.
+            return Outcome(end.value)
         timer = asyncio.timeout(timeout_seconds)
         async with timer:
-            return Outcome(value=await begun)
+            return Outcome(await _Begun(steps, waits_for))
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
@@ -243,37 +245,26 @@ async def contain_awaitable(
 
 
 class _Begun:
-    """An awaitable that has run to where it first waits, in the task that it was made in.
+    """An awaitable that has run to where it first waits, in the task that it was begun in."""
 
-    Most calls never wait where nothing is slow, and a deadline costs more than such a call.
-    """
-
-    def __init__(self, awaitable: Awaitable[Any]) -> None:
-        self._steps = awaitable.__await__()
-        self._waits_for: Any = None
-        self.value: Any = None
-        self.is_done = False
-        self._advance(self._steps.__next__)
+    def __init__(self, steps: Generator[Any, Any, Any], waits_for: Any) -> None:
+        self._steps = steps
+        self._waits_for = waits_for
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        while not self.is_done:
-            try:
-                yield self._waits_for
-            except GeneratorExit:
-                cast("Generator[Any, Any, Any]", self._steps).close()
-                raise
-            except BaseException as error:
-                throw = cast("Generator[Any, Any, Any]", self._steps).throw
-                self._advance(functools.partial(throw, error))
-            else:
-                self._advance(self._steps.__next__)
-        return self.value
-
-    def _advance(self, step: Callable[[], Any]) -> None:
         try:
-            self._waits_for = step()
+            while True:
+                try:
+                    yield self._waits_for
+                except GeneratorExit:
+                    self._steps.close()
+                    raise
+                except BaseException as error:
+                    self._waits_for = self._steps.throw(error)
+                else:
+                    self._waits_for = next(self._steps)
         except StopIteration as end:
-            self.value, self.is_done = end.value, True
+            return end.value
 
 
 def contain(function: Callable[[], Any]) -> Outcome:
@@ -289,7 +280,9 @@ def contain_on_loop(function: Callable[[], Any]) -> Outcome:
 
     A synchronous call is never cancelled by asyncio, so a CancelledError out of it is its own.
     """
-    outcome = contain(function)
-    if isinstance(outcome.error, KeyboardInterrupt):
-        raise outcome.error
-    return outcome
+    try:
+        return Outcome(function())
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return Outcome(error=error)

@@ -28,7 +28,9 @@ from rllm_envs.vector.wire import UnsendableError
 _GRACE_SECONDS = 0.5
 # No model reads as much; a renderer or a server would choke on it.
 MAX_OBSERVATION_CHARACTERS = 8 * 2**20
-_TEXTS, _NESTS = (str, bytes), (dict, list, tuple, Mapping)
+_TEXTS, _LISTS = (str, bytes), (list, tuple)
+_MAPPINGS = (dict, Mapping)  # a dict is told far more quickly than a Mapping
+_NESTS = (*_LISTS, *_MAPPINGS)
 # What an error is of; by name where it comes from another process.
 _REASONS: tuple[tuple[TerminationReason, tuple[type[BaseException], ...]], ...] = (
     (TerminationReason.GRADER_ERROR, (GradingError, ReferenceAnswerError)),
@@ -266,7 +268,7 @@ def _num_characters(value: Any, depth: int = 4) -> int:
         return len(value)
     if depth == 0 or not isinstance(value, _NESTS):
         return 0
-    items = value.values() if isinstance(value, Mapping) else value
+    items = value if isinstance(value, _LISTS) else value.values()
     size = 0
     for item in items:
         size += len(item) if isinstance(item, _TEXTS) else _num_characters(item, depth - 1)
@@ -299,7 +301,7 @@ def checked_info(name: str, info: Any) -> dict[str, Any]:
     Raises:
         EpisodeFailure: It is no mapping.
     """
-    if not isinstance(info, Mapping):
+    if not isinstance(info, _MAPPINGS):
         raise broke_contract(name, "a dict as info", info)
     return dict(info)
 

@@ -6,8 +6,7 @@ import asyncio
 import heapq
 import itertools
 import weakref
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 from rllm_agents.player import PlayEpisode
 from rllm_agents.rollout_requests import RolloutRequest
@@ -42,8 +41,11 @@ class EpisodePlaces:
         places = self._loops.setdefault(asyncio.get_running_loop(), _Places(self._num_places))
 
         async def play_in_turn(request: RolloutRequest) -> Episode:
-            async with places.taken(tickets[request.id]):
+            await places.take(tickets[request.id])
+            try:
                 return await play(request)
+            finally:
+                places.pass_on()
 
         return play_in_turn
 
@@ -55,30 +57,22 @@ class _Places:
         self._num_free = num_free
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
-    @asynccontextmanager
-    async def taken(self, ticket: int) -> AsyncGenerator[None, None]:
-        """Wait for a place and hold it; the lowest ticket goes first."""
+    async def take(self, ticket: int) -> None:
+        """Wait for a place; the lowest ticket goes first."""
         if self._num_free:
             self._num_free -= 1
-        else:
-            await self._wait(ticket)
-        try:
-            yield
-        finally:
-            self._pass_on()
-
-    async def _wait(self, ticket: int) -> None:
+            return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (ticket, turn))
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._pass_on()  # the place came together with the cancellation
+                self.pass_on()  # the place came together with the cancellation
             raise
 
-    def _pass_on(self) -> None:
-        """Give a place to who is next, or keep it free."""
+    def pass_on(self) -> None:
+        """Give a place that was taken to who is next, or keep it free."""
         while self._waiting:
             _, turn = heapq.heappop(self._waiting)
             if not turn.done():

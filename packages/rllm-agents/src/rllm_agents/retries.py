@@ -99,10 +99,10 @@ class Retries:
             episode.info["attempt_id"] = attempt.id
             if earlier:
                 episode.info["earlier_errors"] = list(earlier)
-            wait = self._wait_seconds(attempt.number, error)
-            left = self._seconds_left(started)
             may_pass = episode.failed and is_transient(error)
-            if not may_pass or wait is None or (left is not None and wait >= left):
+            wait = self._wait_seconds(attempt.number, error) if may_pass else None
+            left = self._seconds_left(started)
+            if wait is None or (left is not None and wait >= left):
                 return self._finished(episode, attempt.number, started)
             failed = episode
             earlier.append(f"{attempt.id}: {episode.error}")

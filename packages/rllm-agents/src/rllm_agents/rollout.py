@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -57,7 +58,7 @@ class RolloutSetting:
     is_construction_blocking: bool = True
     """Whether `make_env` may block; what comes after, the environment itself says."""
 
-    @property
+    @functools.cached_property
     def model(self) -> ModelSetting:
         """What is asked, and how much of it."""
         return ModelSetting(self.engine, self.renderer, self.limits)
@@ -158,7 +159,7 @@ class _Play:
             sampling = replace(sampling, seed=derive_seed(sampling.seed, request.id))
         # Not the request's id: another attempt or run of the same request is another session.
         self._conversation = Conversation(setting.model, sampling, attempt.id)
-        self._trajectory = Trajectory()
+        self._trajectory: Trajectory | None = None
         self._unfinished: Step | None = None
         self._rewarded: list[tuple[Step, float]] = []
         self._last_info: dict[str, Any] = {}
@@ -211,7 +212,7 @@ class _Play:
         self, reason: TerminationReason, error: EpisodeFailure | None, close_error: str | None
     ) -> Episode:
         """Sum up: rewards, returns, token records and figures."""
-        trajectory = self._trajectory
+        trajectory = Trajectory() if self._trajectory is None else self._trajectory
         trajectory.task = self._request.task
         if self._unfinished is not None:
             trajectory.steps.append(self._unfinished)

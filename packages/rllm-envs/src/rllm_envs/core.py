@@ -1,6 +1,5 @@
 """``TextEnv``, the base of all environments, and ``BaseEnv``, the small contract of RL loops."""
 
-import copy
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ import gymnasium
 
 from rllm_envs.errors import EnvArgumentError, EpisodeError, TaskError, excerpt
 from rllm_envs.spaces import MAX_SHARED_LENGTH, UnicodeText
-from rllm_envs.tasks import Task, canonical_json, task_split
+from rllm_envs.tasks import Task, canonical_json, copied, task_split
 
 SPLITS = ("train", "test", "all")
 MAX_DRAWS = 10_000
@@ -141,7 +140,7 @@ class TextEnv(gymnasium.Env[str, str], ABC):
         """
         if self._task is None:
             raise EpisodeError("there is no task before the first reset(); call reset() first")
-        return copy.deepcopy(self._task)
+        return copied(self._task)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -161,7 +160,7 @@ class TextEnv(gymnasium.Env[str, str], ABC):
         given = _given_task(options)
         self._task = self._draw_task() if given is None else self.validate_task(given)
         self._turn = 0
-        observation = self.begin(copy.deepcopy(self._task))
+        observation = self.begin(copied(self._task))
         self._is_running = True
         self._transcript.clear()
         self._show(observation)
@@ -190,12 +189,13 @@ class TextEnv(gymnasium.Env[str, str], ABC):
         self._is_running = not (terminated or truncated)
         reward = float(response.reward)
         base = self._info(success=terminated and reward >= 1.0, invalid=not is_text)
-        info = base | _copied(response.info) if response.info else base
-        self._show(f"> {text}")
-        if response.observation:
-            self._show(response.observation)
-        if not self._is_running:
-            self._show(f"[{'truncated' if truncated else 'end'}, reward {reward:g}]")
+        info = base | copied(response.info) if response.info else base
+        if self.render_mode is not None:
+            self._show(f"> {text}")
+            if response.observation:
+                self._show(response.observation)
+            if not self._is_running:
+                self._show(f"[{'truncated' if truncated else 'end'}, reward {reward:g}]")
         return response.observation, reward, terminated, truncated, info
 
     def render(self) -> str | None:  # type: ignore[override]
@@ -232,12 +232,6 @@ class TextEnv(gymnasium.Env[str, str], ABC):
             sys.stdout.flush()
 
 
-def _copied(info: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of an info; values that cannot be changed need none."""
-    plain = (str, bool, int, float)
-    return {k: v if type(v) in plain else copy.deepcopy(v) for k, v in info.items()}
-
-
 def _given_task(options: Mapping[str, Any] | None) -> Task | None:
     unknown = set(options or ()) - {"task"}
     if unknown:
@@ -250,7 +244,7 @@ def _given_task(options: Mapping[str, Any] | None) -> Task | None:
     if not isinstance(task, dict):
         raise TaskError(f"options['task'] must be a dict, got {excerpt(task)}")
     canonical_json(task)
-    return copy.deepcopy(task)
+    return copied(task)
 
 
 class BaseEnv(ABC):

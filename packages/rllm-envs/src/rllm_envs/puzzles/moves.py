@@ -103,8 +103,9 @@ class MoveEnv(TextEnv):
     def _outcome(self, problem: str) -> Response:
         if self.is_solved():
             return Response(self.board(), 1.0, terminated=True)
-        text = "\n".join(filter(None, (self.lost() or problem, self.board())))
-        if self.lost():
+        lost = self.lost()
+        text = "\n".join(filter(None, (lost or problem, self.board())))
+        if lost:
             return Response(text, terminated=True)
         if self._moves_left == 0:
             # One move is then the rule of the task, as a single turn is.
