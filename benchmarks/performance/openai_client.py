@@ -170,8 +170,8 @@ def table(rates: dict[str, list[dict[str, float]]]) -> Table:
 def main() -> None:
     """Print a Markdown table, and write the result where it is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--requests", type=int, default=2048)
-    parser.add_argument("--laps", type=int, default=20)
+    parser.add_argument("--requests", type=int, default=8192)
+    parser.add_argument("--laps", type=int, default=10)
     parser.add_argument("--write", action="store_true", help="Write the result file.")
     arguments = parser.parse_args()
     # Not AutoTokenizer, which loads torch.

@@ -8,18 +8,31 @@ import time
 from rllm_agents.loop_share import LoopShare
 
 
-def busy_until_spent(share: LoopShare) -> None:
-    while not share.is_spent:
-        pass
+class Clock:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def pause_here() -> None:
+    await LoopShare.of_this_loop().pause()
 
 
 def test_a_pause_begins_another_share():
     async def work() -> None:
-        share = LoopShare()
+        clock = Clock()
+        share = LoopShare(clock)
         assert share.is_spent, "nobody has given the loop back yet"
         await share.pause()
         assert not share.is_spent
-        busy_until_spent(share)
+        clock.now = 0.009
+        assert not share.is_spent
+        clock.now = 0.011
+        assert share.is_spent
         await share.pause()
         assert not share.is_spent
 
@@ -27,20 +40,21 @@ def test_a_pause_begins_another_share():
 
 
 def test_all_who_run_in_one_round_share_one_time():
-    share, began = LoopShare(), []
+    clock, began = Clock(), []
+    share = LoopShare(clock)
 
     async def work(name: str) -> None:
         for _ in range(3):
-            busy_until_spent(share)
-            began.append(name)
+            began.append((name, share.is_spent))
+            clock.now += 0.02
             await share.pause()
 
     async def both() -> None:
         await asyncio.gather(work("a"), work("b"))
 
     asyncio.run(both())
-    # The second finds the time spent and pauses at once: the rounds take turns.
-    assert began == ["a", "b"] * 3
+    # The second finds the time spent: the rounds take turns.
+    assert began == [("a", True), ("b", True), *[("a", False), ("b", True)] * 2]
 
 
 def test_those_in_line_go_on_in_its_order_a_few_at_a_time():
@@ -55,57 +69,63 @@ def test_those_in_line_go_on_in_its_order_a_few_at_a_time():
         while not all(task.done() for task in waiting):
             seen.append("others")
             await asyncio.sleep(0)
+        assert not share.has_line
         return seen
 
     seen = asyncio.run(work())
     assert [name for name in seen if name != "others"] == [str(n) for n in range(100)]
     together = " ".join(seen).split("others")
-    assert max(len(names.split()) for names in together) == 16
+    assert max(len(names.split()) for names in together) == 32
 
 
-def test_one_that_is_cancelled_in_line_holds_nobody_up():
+def test_those_who_are_cancelled_in_line_hold_nobody_up():
     async def work() -> None:
         share = LoopShare()
-        first, second, third = (asyncio.create_task(share.pause()) for _ in range(3))
+        waiting = [asyncio.create_task(share.pause()) for _ in range(100)]
         await asyncio.sleep(0)
-        second.cancel()
-        await asyncio.wait_for(asyncio.gather(first, third), 30.0)
-        assert second.cancelled()
-        await asyncio.wait_for(share.pause(), 30.0)
+        for task in waiting[1:-1]:
+            task.cancel()
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert [task.cancelled() for task in waiting] == [False, *[True] * 98, False]
+        assert waiting[0].done() and waiting[-1].done() and not share.has_line
 
     asyncio.run(work())
 
 
 def test_a_timer_fires_between_pauses():
     async def work() -> bool:
-        share = LoopShare()
+        share = LoopShare.of_this_loop()
         fired = asyncio.Event()
-        await share.pause()
         asyncio.get_running_loop().call_later(0.03, fired.set)
         end = time.perf_counter() + 30.0
         while not fired.is_set() and time.perf_counter() < end:
-            busy_until_spent(share)
-            await share.pause()
+            if share.is_spent:
+                await share.pause()
         return fired.is_set()
 
     assert asyncio.run(work())
 
 
-def test_a_loop_that_ended_in_a_pause_is_not_waited_for():
-    share = LoopShare()
-
-    async def leave() -> None:
-        task = asyncio.create_task(share.pause())
+def test_a_loop_that_ends_with_some_in_line_keeps_nobody_of_the_next_one():
+    async def leave_a_line_behind() -> list[asyncio.Task[None]]:
+        waiting = [asyncio.create_task(pause_here()) for _ in range(200)]
         await asyncio.sleep(0)
-        asyncio.get_running_loop().stop()
-        await task
+        assert LoopShare.of_this_loop().has_line
+        return waiting
 
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(leave())
-    loop.run_forever()
-    task.cancel()
-    loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
-    loop.close()
+    for _ in range(2):
+        waiting = asyncio.run(asyncio.wait_for(leave_a_line_behind(), 30.0))
+        assert any(task.cancelled() for task in waiting)
+        asyncio.run(asyncio.wait_for(pause_here(), 30.0))
 
-    asyncio.run(share.pause())
-    assert not share.is_spent
+
+def test_event_loops_that_take_turns_have_a_line_each():
+    loops = [asyncio.new_event_loop() for _ in range(2)]
+    waiting = [loop.create_task(pause_here()) for loop in loops for _ in range(100)]
+    for _ in range(20):
+        for loop in loops:
+            loop.run_until_complete(asyncio.sleep(0))
+    assert all(task.done() for task in waiting)
+    for loop in loops:
+        loop.close()

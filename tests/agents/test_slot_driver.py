@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import time
+from typing import Any, cast
 
 import pytest
 import torch
@@ -21,9 +23,14 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from rllm_agents import AgentExecutionEngine, ChatAgent
 from rllm_agents.errors import EngineError
+from rllm_agents.rollout_engines.slot_batch import SlotBatch
+from rllm_agents.rollout_engines.slot_driver import SlotDriver
+from rllm_agents.rollout_engines.slot_records import SlotRequest, SlotResult
 from rllm_agents.rollout_engines.transformers import TransformersEngine
-from rllm_agents.types import Completion, GenerationRequest, VersionSpan
+from rllm_agents.types import Completion, GenerationRequest, Message, VersionSpan
+from rllm_envs import BaseEnv
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +69,84 @@ def test_inline_dialogues_have_equal_tokens_and_equal_batches_in_every_run() -> 
         runs.append((asyncio.run(run()), sizes))
         engine.close()
     assert runs[0] == runs[1] == runs[2]
+
+
+class WholeBatch:
+    """Answers whatever is admitted in one step, and notes how much that was."""
+
+    num_free = 4096
+
+    def __init__(self, step_seconds: float) -> None:
+        self.sizes: list[int] = []
+        self._step_seconds = step_seconds
+
+    def step(self, admitted: list[Any], cancelled: list[Any]) -> list[Any]:
+        self.sizes.append(len(admitted))
+        time.sleep(self._step_seconds)
+        return [SlotResult(request, [1], [0.0], "stop", is_finite=True) for request in admitted]
+
+    def reset(self) -> None:
+        """Hold nothing that would have to go."""
+
+
+class WholeBatchEngine:
+    """A rollout engine of nothing but a driver and a `WholeBatch`."""
+
+    weights_version = 0
+
+    def __init__(self, step_seconds: float) -> None:
+        self.batch = WholeBatch(step_seconds)
+        self.driver = SlotDriver(cast(SlotBatch, self.batch))
+
+    async def generate(self, request: GenerationRequest) -> Completion:
+        await self.driver.sample(cast(SlotRequest, object()))
+        return Completion("x", "stop")
+
+
+class ThreeTurns(BaseEnv):
+    """Asks the number of its task three times."""
+
+    blocking = False
+
+    def __init__(self, number: int) -> None:
+        self._number, self._turn = number, 0
+
+    @staticmethod
+    def from_dict(info: dict[str, Any]) -> ThreeTurns:
+        return ThreeTurns(info["number"])
+
+    def reset(self) -> tuple[str, dict[str, Any]]:
+        return str(self._number), {}
+
+    def step(self, action: Any) -> tuple[str, float, bool, dict[str, Any]]:
+        self._turn += 1
+        return "again", 0.0, self._turn == 3, {}
+
+
+class GivesUp(ChatAgent):
+    """Raises on its second turn where the number is in [20, 165), as a full context would."""
+
+    @property
+    def chat_completions(self) -> list[Message]:
+        messages = super().chat_completions
+        if len(messages) == 3 and 20 <= int(messages[0]["content"]) < 165:
+            raise ValueError("full")
+        return messages
+
+
+@pytest.mark.parametrize("step_seconds", [0.0, 0.02])
+def test_batches_do_not_depend_on_how_long_a_step_takes(step_seconds: float) -> None:
+    rollout_engine: Any = WholeBatchEngine(step_seconds)
+    with AgentExecutionEngine(
+        agent_class=GivesUp,
+        env_class=ThreeTurns,
+        rollout_engine=rollout_engine,
+        n_parallel_agents=512,
+    ) as engine:
+        episodes = asyncio.run(engine.execute_tasks([{"number": n} for n in range(512)]))
+    rollout_engine.driver.close()
+    assert sum(episode.failed for episode in episodes) == 145
+    assert rollout_engine.batch.sizes == [512, 367, 367]
 
 
 def test_more_requests_than_slots_wait_their_turn(model: Qwen3ForCausalLM) -> None:

@@ -148,6 +148,12 @@ def test_a_lake_has_a_way_where_a_shortest_one_is_found():
     assert has_way(["SFFF", "HHHF", "FHFF", "FFFG"])
 
 
+def test_a_seed_keeps_its_lake():
+    env = FrozenLakeEnv(size=5)
+    env.reset(seed=0)
+    assert env.task == {"rows": ["SFHHF", "FFFFF", "FHFHF", "HFFFF", "HHFFG"]}
+
+
 def every_lake() -> list[tuple[str, ...]]:
     """All lakes of four rows that can be crossed."""
     found = []

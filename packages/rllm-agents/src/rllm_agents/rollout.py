@@ -46,7 +46,6 @@ class RolloutSetting:
     make_env: Callable[[Mapping[str, Any]], Any]
     engine: RolloutEngine
     threads: EnvThreads = field(default_factory=EnvThreads)
-    loop_share: LoopShare = field(default_factory=LoopShare)
     renderer: Renderer | None = None
     """None where the engine works on text; then no token is counted."""
     limits: RolloutLimits = field(default_factory=RolloutLimits)
@@ -170,7 +169,7 @@ class _Play:
         Raises:
             EpisodeFailure: When the environment, the agent or the engine fails.
         """
-        share = self._setting.loop_share
+        share = LoopShare.of_this_loop()
         # 1. All sides start anew; the agent sees the first observation.
         await self._conversation.prepare()
         agent = call_agent("construction", self._setting.make_agent)

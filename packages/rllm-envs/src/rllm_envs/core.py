@@ -188,8 +188,9 @@ class TextEnv(gymnasium.Env[str, str], ABC):
             terminated, truncated = self.max_turns == 1, self.max_turns > 1
         self._is_running = not (terminated or truncated)
         reward = float(response.reward)
-        base = self._info(success=terminated and reward >= 1.0, invalid=not is_text)
-        info = base | copied(response.info) if response.info else base
+        info = self._info(success=terminated and reward >= 1.0, invalid=not is_text)
+        if response.info:
+            info |= {key: copied(value) for key, value in response.info.items()}
         if self.render_mode is not None:
             self._show(f"> {text}")
             if response.observation:

@@ -1,5 +1,6 @@
 """``GymEnv``: any registered Gymnasium text environment behind the ``BaseEnv`` contract."""
 
+import copy
 import difflib
 import functools
 import importlib.util
@@ -12,7 +13,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from rllm_envs.core import BaseEnv, TextEnv
 from rllm_envs.errors import EnvArgumentError, UnknownEnvError
-from rllm_envs.tasks import Task, canonical_json, copied
+from rllm_envs.tasks import Task, canonical_json
 
 MAX_REPEATS = 2_000
 """Seeds in a row that repeat earlier tasks before an environment counts as having no more."""
@@ -50,7 +51,7 @@ class GymEnv(BaseEnv):
     ) -> None:
         self.env_id = env_id
         self.seed = seed
-        self.task = copied(task)
+        self.task = copy.deepcopy(task)
         self.observation_key = observation_key
         self.env = _make(env_id, dict(env_kwargs or {}))
         raw = self.env.unwrapped

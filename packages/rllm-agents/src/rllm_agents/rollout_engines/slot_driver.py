@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rllm_agents.errors import EngineError
+from rllm_agents.loop_share import LoopShare
 from rllm_agents.rollout_engines.slot_batch import SlotBatch
 from rllm_agents.rollout_engines.slot_records import SlotRequest, SlotResult
 
@@ -140,13 +141,15 @@ class SlotDriver:
     async def _settle(self) -> None:
         """Let resumed callers run until they have asked for what they need next.
 
-        Where nobody was resumed there is nothing to wait for, and one round lets others run.
+        Where nobody was resumed there is nothing to wait for, and one round lets others run. Those
+        who stand in line for the loop may ask yet.
         """
-        quiet = 0
+        quiet, share = 0, LoopShare.of_this_loop()
         while quiet < (_QUIET_ROUNDS if self._has_answered else 1):
             before = len(self._queued)
             await asyncio.sleep(0)
-            quiet = quiet + 1 if len(self._queued) == before else 0
+            is_quiet = len(self._queued) == before and not share.has_line
+            quiet = quiet + 1 if is_quiet else 0
 
     async def _step(self) -> None:
         """Admit what fits, run one step in the thread, answer whoever is finished."""
