@@ -25,11 +25,18 @@ from transformers import (
 
 from rllm_agents import AgentExecutionEngine, ChatAgent
 from rllm_agents.errors import EngineError
+from rllm_agents.loop_share import LoopShare
 from rllm_agents.rollout_engines.slot_batch import SlotBatch
 from rllm_agents.rollout_engines.slot_driver import SlotDriver
 from rllm_agents.rollout_engines.slot_records import SlotRequest, SlotResult
 from rllm_agents.rollout_engines.transformers import TransformersEngine
-from rllm_agents.types import Completion, GenerationRequest, Message, VersionSpan
+from rllm_agents.types import (
+    Completion,
+    GenerationRequest,
+    Message,
+    SamplingParams,
+    VersionSpan,
+)
 from rllm_envs import BaseEnv
 
 
@@ -147,6 +154,26 @@ def test_batches_do_not_depend_on_how_long_a_step_takes(step_seconds: float) -> 
     rollout_engine.driver.close()
     assert sum(episode.failed for episode in episodes) == 145
     assert rollout_engine.batch.sizes == [512, 367, 367]
+
+
+def test_others_who_never_leave_the_loop_alone_hold_no_step_up() -> None:
+    engine = WholeBatchEngine(0.0)
+
+    async def run() -> list[Completion]:
+        async def play_on() -> None:
+            while True:
+                await LoopShare.of_this_loop().pause()
+
+        others = [asyncio.create_task(play_on()) for _ in range(3)]
+        asked = GenerationRequest((), (1,), SamplingParams())
+        completions = [await engine.generate(asked) for _ in range(3)]
+        for other in others:
+            other.cancel()
+        return completions
+
+    assert len(asyncio.run(asyncio.wait_for(run(), 60.0))) == 3
+    engine.driver.close()
+    assert engine.batch.sizes == [1, 1, 1]
 
 
 def test_more_requests_than_slots_wait_their_turn(model: Qwen3ForCausalLM) -> None:
