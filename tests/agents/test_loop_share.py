@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 
 from rllm_agents.loop_share import LoopShare
 
@@ -91,6 +93,47 @@ def test_those_who_are_cancelled_in_line_hold_nobody_up():
         assert waiting[0].done() and waiting[-1].done() and not share.has_line
 
     asyncio.run(work())
+
+
+def test_a_line_is_waited_for_and_not_those_who_join_it_later():
+    async def work() -> None:
+        share = LoopShare()
+
+        async def come_back() -> None:
+            while True:
+                await share.pause()
+
+        await share.let_line_go_on()
+        waiting = [asyncio.create_task(share.pause()) for _ in range(100)]
+        others = [asyncio.create_task(come_back()) for _ in range(10)]
+        await asyncio.sleep(0)
+        await asyncio.wait_for(share.let_line_go_on(), 30.0)
+        await asyncio.sleep(0)
+        assert all(task.done() for task in waiting)
+        for other in others:
+            other.cancel()
+
+    asyncio.run(work())
+
+
+def test_a_closed_loop_is_let_go_though_some_stood_in_line():
+    async def leave_a_line_behind() -> None:
+        for _ in range(100):
+            pausing = pause_here()
+            pausing.send(None)
+            pausing.close()
+        assert LoopShare.of_this_loop().has_line
+
+    def closed_loop() -> weakref.ref[asyncio.AbstractEventLoop]:
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(leave_a_line_behind())
+        loop.close()
+        return weakref.ref(loop)
+
+    loops = [closed_loop() for _ in range(3)]
+    asyncio.run(pause_here())
+    gc.collect()
+    assert [loop() for loop in loops] == [None] * 3
 
 
 def test_a_timer_fires_between_pauses():

@@ -131,12 +131,12 @@ class ThreeTurns(BaseEnv):
 
 
 class GivesUp(ChatAgent):
-    """Raises on its second turn where the number is in [20, 165), as a full context would."""
+    """Raises on its second turn where the number is in [20, 420), as a full context would."""
 
     @property
     def chat_completions(self) -> list[Message]:
         messages = super().chat_completions
-        if len(messages) == 3 and 20 <= int(messages[0]["content"]) < 165:
+        if len(messages) == 3 and 20 <= int(messages[0]["content"]) < 420:
             raise ValueError("full")
         return messages
 
@@ -152,28 +152,43 @@ def test_batches_do_not_depend_on_how_long_a_step_takes(step_seconds: float) -> 
     ) as engine:
         episodes = asyncio.run(engine.execute_tasks([{"number": n} for n in range(512)]))
     rollout_engine.driver.close()
-    assert sum(episode.failed for episode in episodes) == 145
-    assert rollout_engine.batch.sizes == [512, 367, 367]
+    assert sum(episode.failed for episode in episodes) == 400
+    assert rollout_engine.batch.sizes == [512, 112, 112]
 
 
-def test_others_who_never_leave_the_loop_alone_hold_no_step_up() -> None:
+def test_others_who_never_leave_the_loop_alone_hold_no_step_up_for_long() -> None:
     engine = WholeBatchEngine(0.0)
+    num_rounds = 0
 
-    async def run() -> list[Completion]:
-        async def play_on() -> None:
-            while True:
-                await LoopShare.of_this_loop().pause()
+    async def play_on() -> None:
+        while True:
+            await LoopShare.of_this_loop().pause()
 
-        others = [asyncio.create_task(play_on()) for _ in range(3)]
+    async def count_rounds() -> None:
+        nonlocal num_rounds
+        while True:
+            num_rounds += 1
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        others = [asyncio.create_task(play_on()) for _ in range(100)]
         asked = GenerationRequest((), (1,), SamplingParams())
-        completions = [await engine.generate(asked) for _ in range(3)]
+        for _ in range(3):
+            waiting = asyncio.create_task(engine.generate(asked))
+            counting = asyncio.create_task(count_rounds())
+            while not engine.batch.sizes:
+                await asyncio.sleep(0)
+            counting.cancel()
+            await waiting
+            assert engine.batch.sizes == [1]
+            engine.batch.sizes.clear()
         for other in others:
             other.cancel()
-        return completions
 
-    assert len(asyncio.run(asyncio.wait_for(run(), 60.0))) == 3
+    asyncio.run(asyncio.wait_for(run(), 60.0))
     engine.driver.close()
-    assert engine.batch.sizes == [1, 1, 1]
+    # Twice eight rounds without a request, and four for a hundred in line, are 20 a step.
+    assert num_rounds < 3 * 60
 
 
 def test_more_requests_than_slots_wait_their_turn(model: Qwen3ForCausalLM) -> None:

@@ -29,6 +29,7 @@ class LoopShare:
         self._clock = clock
         self._since = -math.inf
         self._line: deque[asyncio.Future[None]] = deque()
+        self._num_gone_on = 0
 
     @staticmethod
     def of_this_loop() -> LoopShare:
@@ -36,6 +37,9 @@ class LoopShare:
         loop = asyncio.get_running_loop()
         share = _shares.get(loop)
         if share is None:
+            # One that was closed with some in line is held by them.
+            for closed in [other for other in list(_shares) if other.is_closed()]:
+                del _shares[closed]
             share = _shares[loop] = LoopShare()
         return share
 
@@ -58,6 +62,12 @@ class LoopShare:
         self._line.append(place)
         await place
 
+    async def let_line_go_on(self) -> None:
+        """Wait until all who stand in line now have gone on."""
+        last = self._num_gone_on + len(self._line)
+        while self._num_gone_on < last:
+            await asyncio.sleep(0)
+
     def _go_on(self) -> None:
         """Begin another share for the first in line; the loop's other work comes before each."""
         self._since = self._clock()
@@ -65,6 +75,7 @@ class LoopShare:
         try:
             while self._line and num_free:
                 place = self._line.popleft()
+                self._num_gone_on += 1
                 if not place.done():  # its task may have been cancelled
                     place.set_result(None)
                     num_free -= 1

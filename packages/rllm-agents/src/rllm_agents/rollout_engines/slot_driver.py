@@ -16,9 +16,6 @@ from rllm_agents.rollout_engines.slot_records import SlotRequest, SlotResult
 _QUIET_ROUNDS = 8
 """Rounds of the event loop without a new request after which the next step is launched."""
 
-_VAIN_ROUNDS = 256
-"""Rounds without a new request after which it is launched though some still stand in line."""
-
 _Result = TypeVar("_Result")
 
 
@@ -144,20 +141,22 @@ class SlotDriver:
     async def _settle(self) -> None:
         """Let resumed callers run until they have asked for what they need next.
 
-        Where nobody was resumed there is nothing to wait for, and one round lets others run. Who
-        stands in line for the loop may ask yet, or never: others play on it too.
+        Where nobody was resumed there is nothing to wait for, and one round lets others run.
         """
+        await self._be_quiet()
         share = LoopShare.of_this_loop()
-        quiet = in_vain = 0
-        while quiet < (_QUIET_ROUNDS if self._has_answered else 1) and in_vain < _VAIN_ROUNDS:
+        if self._has_answered and share.has_line:
+            # Who stands in line for the loop may ask yet; who comes after that plays elsewhere.
+            await share.let_line_go_on()
+            await self._be_quiet()
+
+    async def _be_quiet(self) -> None:
+        """Wait for some rounds of the event loop in a row without a new request."""
+        quiet = 0
+        while quiet < (_QUIET_ROUNDS if self._has_answered else 1):
             before = len(self._queued)
             await asyncio.sleep(0)
-            if len(self._queued) > before:
-                quiet = in_vain = 0
-            elif share.has_line:
-                quiet, in_vain = 0, in_vain + 1
-            else:
-                quiet += 1
+            quiet = quiet + 1 if len(self._queued) == before else 0
 
     async def _step(self) -> None:
         """Admit what fits, run one step in the thread, answer whoever is finished."""
